@@ -1,0 +1,58 @@
+# Everything a contributor does. `make help` lists it.
+SHELL := bash
+.DEFAULT_GOAL := help
+.PHONY: help venv lint format test unit runtime e2e cluster cluster-down cluster-clean images install demo bench generate lock
+
+WORKERS ?= 0
+PYTEST = .venv/bin/python -m pytest
+
+help: ## Show this list
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+venv: ## The developer's environment, from the lock file
+	@hack/venv.sh
+
+lint: venv ## Format, lint, types, import rules, generated files
+	@hack/lint.sh
+
+format: venv ## Rewrite the code in the project's format
+	@.venv/bin/ruff check --fix --quiet .; .venv/bin/ruff format --quiet .
+
+test: install ## All tests: unit, runtime, end to end on a kind cluster
+	@$(PYTEST) tests/unit tests/runtime tests/e2e
+
+unit: venv ## The tests that need nothing, in seconds
+	@$(PYTEST) tests/unit
+
+runtime: venv ## The tests of a real runtime on loopback
+	@$(PYTEST) tests/runtime
+
+e2e: install ## The tests on a kind cluster
+	@$(PYTEST) tests/e2e
+
+cluster: ## A kind cluster, from a bare machine to Ready nodes (WORKERS=2 for more nodes)
+	@WORKERS=$(WORKERS) hack/cluster/up.sh
+
+cluster-down: ## Delete the cluster, keep the caches
+	@hack/cluster/down.sh
+
+cluster-clean: ## Delete the cluster and everything cached for it
+	@hack/cluster/clean.sh
+
+images: cluster ## Build our images and bring them into the nodes
+	@hack/images/build.sh
+
+install: venv images ## Install or upgrade the chart in the cluster
+	@hack/install.sh
+
+demo: install ## From nothing to a command's output from a sandbox
+	@hack/demo.sh
+
+bench: install ## Measure, and print the table of docs/benchmarks.md
+	@.venv/bin/python -m tests.bench
+
+generate: venv ## Write the CRDs' YAML from the models
+	@.venv/bin/python -m sandpod_crds.generate
+
+lock: venv ## Pin the newest versions that pyproject.toml allows
+	@hack/lock.sh
