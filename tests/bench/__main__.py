@@ -1,0 +1,52 @@
+"""`make bench`: measures everything in one run, prints the table, and writes it into docs/benchmarks.md."""
+
+import argparse
+import datetime
+import json
+
+from tests.bench import cold_start, exec_latency, footprint, runtime_start, writes
+from tests.bench.api import Api
+from tests.bench.cluster import KUBECONFIG, ROOT, SYSTEM, kubectl
+from tests.bench.stats import Section, machine, publish, table
+
+
+def main() -> None:
+    """Every suite, one after the other: two at once would measure each other."""
+    parser = argparse.ArgumentParser(prog="make bench", description=__doc__)
+    parser.add_argument("--rounds", type=int, default=20, help="cold starts of each kind (default 20)")
+    parser.add_argument(
+        "--no-publish", action="store_true", help="only print, leave docs/benchmarks.md as it is"
+    )
+    options = parser.parse_args()
+    text = (
+        f"Measured on {datetime.date.today()}, {machine()}, kind, one node.\n\n{table(run(options.rounds))}"
+    )
+    print(text)
+    if not options.no_publish:
+        publish(text, ROOT / "docs/benchmarks.md")
+
+
+def run(rounds: int) -> list[Section]:
+    """The sections in the order of the page."""
+    api = Api(KUBECONFIG)
+    cold_start.prepare(api)
+    try:
+        return [
+            cold_start.measure(api, rounds=rounds),
+            runtime_start.measure(_default_image(), rounds=rounds),
+            exec_latency.measure(api, rounds=200),
+            footprint.measure(api),
+            writes.measure(api, sandboxes=5),
+        ]
+    finally:
+        cold_start.clean_up(api)
+
+
+def _default_image() -> str:
+    path = "jsonpath={.spec.template.spec.containers[0].env[?(@.name=='SANDPOD_SETTINGS')].value}"
+    settings = kubectl("get", "deploy", "-n", SYSTEM, "sandpod-operator", "-o", path)
+    return json.loads(settings)["sandboxImage"]
+
+
+if __name__ == "__main__":
+    main()

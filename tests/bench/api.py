@@ -1,0 +1,115 @@
+"""A bare client of the Kubernetes API: one kept connection, no library between clock and socket.
+
+The benchmarks time the product, not a client library; so requests are made by http.client and JSON.
+"""
+
+import base64
+import contextlib
+import http.client
+import json
+import ssl
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import yaml
+
+Json = dict[str, Any]
+
+
+class RefusedError(Exception):
+    """The API server answered with an error status."""
+
+    def __init__(self, status: int, body: str) -> None:
+        super().__init__(f"{status}: {body[:500]}")
+        self.status = status
+
+
+class Api:
+    """Requests with the identity of a kubeconfig that holds a client certificate, as kind writes it."""
+
+    def __init__(self, kubeconfig: Path) -> None:
+        config: Json = yaml.safe_load(kubeconfig.read_text())
+        cluster: Json = config["clusters"][0]["cluster"]
+        user: Json = config["users"][0]["user"]
+        self._context = ssl.create_default_context(
+            cadata=base64.b64decode(cluster["certificate-authority-data"]).decode()
+        )
+        with tempfile.NamedTemporaryFile() as pair:
+            pair.write(base64.b64decode(user["client-certificate-data"]))
+            pair.write(base64.b64decode(user["client-key-data"]))
+            pair.flush()
+            self._context.load_cert_chain(pair.name)
+        address = urlsplit(str(cluster["server"]))
+        self._host, self._port = address.hostname or "", address.port or 443
+        self._connection = self._connect()
+
+    def _connect(self) -> http.client.HTTPSConnection:
+        return http.client.HTTPSConnection(self._host, self._port, context=self._context, timeout=120)
+
+    def request(self, method: str, path: str, body: Json | None = None) -> Json:
+        """One request on the kept connection; an error status raises."""
+        return json.loads(self.raw(method, path, body))
+
+    def raw(self, method: str, path: str, body: Json | None = None) -> bytes:
+        """Like `request`, for answers that are not JSON."""
+        data = None if body is None else json.dumps(body)
+        self._connection.request(method, path, data, {"Content-Type": "application/json"})
+        response = self._connection.getresponse()
+        content = response.read()
+        if response.status >= 300:
+            raise RefusedError(response.status, content.decode(errors="replace"))
+        return content
+
+    def watch(self, path: str) -> "Watch":
+        """The events of a collection from now on, each with the moment at which it arrived."""
+        version = self.request("GET", path)["metadata"]["resourceVersion"]
+        connection = self._connect()
+        connection.request("GET", f"{path}?watch=1&resourceVersion={version}")
+        return Watch(connection)
+
+
+class Watch:
+    """Reads a watch in a thread, so that an event's time is not the time at which somebody asked for it."""
+
+    def __init__(self, connection: http.client.HTTPSConnection) -> None:
+        self._connection = connection
+        self._events: list[tuple[float, Json]] = []
+        self._arrived = threading.Condition()
+        self._thread = threading.Thread(target=self._read, daemon=True)
+        self._thread.start()
+
+    def _read(self) -> None:
+        with contextlib.suppress(OSError, http.client.HTTPException, AttributeError, ValueError):
+            for line in self._connection.getresponse():
+                now = time.perf_counter()
+                with self._arrived:
+                    self._events.append((now, json.loads(line)))
+                    self._arrived.notify_all()
+
+    def events(self, name: str, *, timeout: float = 60) -> Iterator[tuple[float, Json]]:
+        """The events of the object of that name: first those that came already, then as they come."""
+        seen, deadline = 0, time.perf_counter() + timeout
+        while True:
+            with self._arrived:
+                while seen == len(self._events):
+                    if not self._arrived.wait(deadline - time.perf_counter()):
+                        raise TimeoutError(f"nothing more about {name} within {timeout} s")
+                moment, event = self._events[seen]
+            seen += 1
+            if event["object"]["metadata"]["name"] == name:
+                yield moment, event
+
+    def close(self) -> None:
+        """Ends the connection and forgets what came."""
+        self._connection.close()
+
+
+def condition(obj: Json, kind: str) -> bool:
+    """Whether a status condition of this type is True."""
+    conditions = obj.get("status", {}).get("conditions", [])
+    return any(c["type"] == kind and c["status"] == "True" for c in conditions)

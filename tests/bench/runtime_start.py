@@ -1,0 +1,62 @@
+"""The runtime's start beside a plain `import aiohttp.web`, in the default image, in turn.
+
+Both are started by the same loader and interpreter of /opt/sandpod. The driver is the image's own python3.
+"""
+
+import json
+import subprocess
+
+from tests.bench.cluster import ENV
+from tests.bench.stats import Row, Section, p50, pair
+
+DRIVER = """
+import json, os, signal, socket, subprocess, sys, time
+rounds = int(sys.argv[1])
+runtime = "/opt/sandpod/bin/sandpod-runtime"
+environment = {**os.environ, "SANDPOD_BIND_SHA256": "0" * 64}
+
+def imported():
+    began = time.perf_counter()
+    subprocess.run([runtime, "--python", "-c", "import aiohttp.web"], check=True, env=environment)
+    return time.perf_counter() - began
+
+def listening():
+    began = time.perf_counter()
+    process = subprocess.Popen([runtime], env=environment, stderr=subprocess.DEVNULL)
+    while True:
+        try:
+            socket.create_connection(("127.0.0.1", 3000)).close()
+            break
+        except ConnectionRefusedError:
+            assert process.poll() is None, "the runtime ended"
+            time.sleep(0.001)
+    took = time.perf_counter() - began
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    return took
+
+imported(), listening()
+pairs = [(imported(), listening()) for _ in range(rounds)]
+print(json.dumps({"imported": [a for a, _ in pairs], "listening": [b for _, b in pairs]}))
+"""
+
+
+def measure(image: str, *, rounds: int) -> Section:
+    """Runs the driver in a container of the default image."""
+    command = ["docker", "run", "--rm", "-i", "--entrypoint", "python3", image, "-", str(rounds)]
+    output = subprocess.run(command, check=True, capture_output=True, text=True, input=DRIVER, env=ENV).stdout
+    figures: dict[str, list[float]] = json.loads(output)
+    imported, listening = figures["imported"], figures["listening"]
+    ratio = p50(listening) / p50(imported)
+    return Section(
+        title=f"Start of the runtime ({rounds} each, in turn, image present)",
+        rows=[
+            Row(
+                what="`import aiohttp.web` and exit",
+                figure=pair(imported),
+                how="p50 / p90; the runtime's own interpreter",
+            ),
+            Row(what="start → listening", figure=pair(listening), how="p50 / p90"),
+            Row(what="ratio of the two p50", figure=f"{ratio:.2f}", goal="≤ 1.3"),
+        ],
+    )
