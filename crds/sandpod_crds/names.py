@@ -1,0 +1,111 @@
+"""Every word that two rooms must spell alike: API groups, kinds, labels, annotations, headers, ports, phases
+and conditions. Pure constants, and the two small functions that put them together.
+"""
+
+from enum import StrEnum
+from typing import Final
+
+GROUP: Final = "sandpod.dev"
+VERSION: Final = "v1alpha1"
+API_VERSION: Final = f"{GROUP}/{VERSION}"
+
+# The aggregated API that the gateway serves. A group of its own: the API server routes a whole group-version
+# either to CRDs or to an aggregated server, never to both.
+RUN_GROUP: Final = f"run.{GROUP}"
+RUN_API_VERSION: Final = f"{RUN_GROUP}/{VERSION}"
+RUN_API_SERVICE: Final = f"{VERSION}.{RUN_GROUP}"
+
+SANDBOX_KIND: Final = "Sandbox"
+TEMPLATE_KIND: Final = "SandboxTemplate"
+POOL_KIND: Final = "SandboxPool"
+SANDBOXES: Final = "sandboxes"
+TEMPLATES: Final = "sandboxtemplates"
+POOLS: Final = "sandboxpools"
+
+# One field manager for all that we write by server-side apply: with two, fields that one stops writing would
+# stay.
+FIELD_MANAGER: Final = "sandpod"
+
+# Objects
+SYSTEM_NAMESPACE: Final = "sandpod-system"
+KEY_SECRET: Final = "sandpod-key"  # noqa: S105 - a name, not a secret
+KEY_SECRET_ENTRY: Final = "key"  # noqa: S105 - a name, not a secret
+TLS_SECRET: Final = "sandpod-gateway-tls"  # noqa: S105 - a name, not a secret
+OPERATOR: Final = "sandpod-operator"
+GATEWAY: Final = "sandpod-gateway"
+
+# The pod
+CONTROL_PORT: Final = 3000
+CONTROL_PORT_NAME: Final = "control"
+SANDBOX_CONTAINER: Final = "sandbox"
+RUNTIME_CONTAINER: Final = "sandpod-runtime"
+RUNTIME_DIRECTORY: Final = "/opt/sandpod"
+RUNTIME_COMMAND: Final = f"{RUNTIME_DIRECTORY}/bin/sandpod-runtime"
+WORKSPACE_DIRECTORY: Final = "/workspace"
+
+# Environment: names with our prefix never reach the user's commands.
+ENV_PREFIX: Final = "SANDPOD_"
+BIND_SHA256_ENV: Final = "SANDPOD_BIND_SHA256"
+SETTINGS_ENV: Final = "SANDPOD_SETTINGS"
+
+# The runtime's control API
+BIND_TOKEN_HEADER: Final = "X-Sandpod-Bind-Token"  # noqa: S105 - a name, not a secret
+CREDENTIAL_HEADER: Final = "X-Sandpod-Credential"
+
+# Labels and annotations
+LABEL_NAME: Final = "app.kubernetes.io/name"
+LABEL_COMPONENT: Final = "app.kubernetes.io/component"
+LABEL_MANAGED_BY: Final = "app.kubernetes.io/managed-by"
+LABEL_INSTANCE: Final = "app.kubernetes.io/instance"
+LABEL_VERSION: Final = "app.kubernetes.io/version"
+LABEL_SANDBOX_UID: Final = f"{GROUP}/sandbox-uid"
+APP_NAME: Final = "sandpod"
+COMPONENT_SANDBOX: Final = "sandbox"
+COMPONENT_OPERATOR: Final = "operator"
+COMPONENT_GATEWAY: Final = "gateway"
+
+ANNOTATION_SPEC_HASH: Final = f"{GROUP}/spec-hash"
+ANNOTATION_WAKE_REQUESTED_AT: Final = f"{GROUP}/wake-requested-at"
+
+# What the operator watches pods by, on the server's side.
+SANDBOX_POD_SELECTOR: Final = f"{LABEL_MANAGED_BY}={APP_NAME},{LABEL_COMPONENT}={COMPONENT_SANDBOX}"
+
+
+class Phase(StrEnum):
+    PENDING = "Pending"
+    STARTING = "Starting"
+    RUNNING = "Running"
+    DRAINING = "Draining"
+    ASLEEP = "Asleep"
+    FAILED = "Failed"
+
+
+class ConditionType(StrEnum):
+    READY = "Ready"
+    WORKSPACE_READY = "WorkspaceReady"
+    PREVIEW_READY = "PreviewReady"
+    ISOLATED = "Isolated"
+    SPEC_HONORED = "SpecHonored"
+
+
+# The reason of SpecHonored=False: fields are set that have no effect in this version.
+REASON_NOT_IMPLEMENTED: Final = "NotImplemented"
+
+
+def child_labels(*, sandbox_name: str, sandbox_uid: str, version: str) -> dict[str, str]:
+    """The labels of everything that belongs to one sandbox; set last, so that a user's labels cannot replace
+    them.
+    """
+    return {
+        LABEL_NAME: APP_NAME,
+        LABEL_COMPONENT: COMPONENT_SANDBOX,
+        LABEL_MANAGED_BY: APP_NAME,
+        LABEL_INSTANCE: sandbox_name,
+        LABEL_VERSION: version,
+        LABEL_SANDBOX_UID: sandbox_uid,
+    }
+
+
+def sandbox_selector(uid: str) -> str:
+    """The label selector that finds the children of the sandbox with this UID."""
+    return f"{SANDBOX_POD_SELECTOR},{LABEL_SANDBOX_UID}={uid}"
