@@ -1,0 +1,8 @@
+#!/usr/bin/env bash
+# Delete the cluster. Caches and images stay, so that the next one is there in seconds.
+set -euo pipefail
+. "$(dirname "$0")/lib.sh"
+docker info >/dev/null 2>&1 || die "no Docker Engine answers: no cluster to delete"
+has kind || die "no kind: no cluster of ours to delete"
+step "deleting the cluster $SANDPOD_CLUSTER" kind delete cluster --name "$SANDPOD_CLUSTER"
+rm -f "$KUBECONFIG"

@@ -1,0 +1,37 @@
+#!/usr/bin/env bash
+# kind-config.sh published|built WORKERS AUDIT_POLICY: kind's configuration. Pure: it only prints.
+set -euo pipefail
+cat <<YAML
+kind: Cluster
+apiVersion: kind.x-k8s.io/v1alpha4
+networking:
+  kubeProxyMode: nftables
+$([ "$1" = published ] || echo "  disableDefaultCNI: true   # network.sh: kind's own cannot be built")
+kubeadmConfigPatches:
+- |
+  kind: KubeletConfiguration
+  failCgroupV1: false
+# Who wrote what, for tests and the benchmark that count API writes (audit-log.sh). RFC 6902, as a merge would replace
+# the arguments that kind itself gives.
+kubeadmConfigPatchesJSON6902:
+- group: kubeadm.k8s.io
+  version: v1beta4
+  kind: ClusterConfiguration
+  patch: |
+    - {op: add, path: /apiServer/extraArgs/-, value: {name: audit-policy-file, value: /kind/audit/policy.yaml}}
+    - {op: add, path: /apiServer/extraArgs/-, value: {name: audit-log-path, value: /kind/audit/log/audit.log}}
+    - {op: add, path: /apiServer/extraArgs/-, value: {name: audit-log-maxsize, value: "100"}}
+    - {op: add, path: /apiServer/extraArgs/-, value: {name: audit-log-maxbackup, value: "1"}}
+    - op: add
+      path: /apiServer/extraVolumes
+      value:
+      - {name: audit, hostPath: /kind/audit, mountPath: /kind/audit, pathType: DirectoryOrCreate}
+nodes:
+- role: control-plane
+  extraMounts:
+  - {hostPath: "$3", containerPath: /kind/audit/policy.yaml, readOnly: true}
+  extraPortMappings:   # an ingress controller's node ports, so that preview URLs open in this machine's browser
+  - {containerPort: 30080, hostPort: ${SANDPOD_HTTP_PORT:-8080}, listenAddress: 127.0.0.1}
+  - {containerPort: 30443, hostPort: ${SANDPOD_HTTPS_PORT:-8443}, listenAddress: 127.0.0.1}
+YAML
+for ((i = 0; i < $2; i++)); do echo "- role: worker"; done
