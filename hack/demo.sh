@@ -1,0 +1,40 @@
+#!/usr/bin/env bash
+# The shortest way through all of Sandpod, on the cluster that `make install` left: each step says what it does, then
+# shows the command and what it printed. It can be run again and again.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+. hack/cluster/env.sh
+export PATH="$PWD/.venv/bin:$PATH"
+door=/apis/run.sandpod.dev/v1alpha1/namespaces/default/sandboxes/hello/proxy
+
+say() { printf '\n\033[1m%s\033[0m\n' "$*"; }
+show() { printf '$ %s\n' "$1"; bash -c "$1"; }
+
+say "1. Ask for a Linux computer: a Sandbox is a Kubernetes resource like any other."
+show "cat examples/hello.yaml"
+show "kubectl apply -f examples/hello.yaml"
+
+say "2. Wait until its runtime answers, which is what Ready means."
+show "time kubectl wait sandbox/hello --for=condition=Ready --timeout=120s"
+show "kubectl get sandboxes"
+
+say "3. Run a command in it. Output comes as it is written; the exit code is the command's own."
+show "sandpod exec hello -- sh -c 'echo hello from \$(hostname); for i in 1 2 3; do echo \$i; sleep 0.3; done'"
+show "sandpod exec hello -- sh -c 'exit 3' || echo \"exit code \$?\""
+
+say "4. The same by plain kubectl: the Kubernetes API is the way in, RBAC says who may."
+show "echo '{\"command\": \"python3 --version; node --version; gcc --version | head -n 1\"}' |
+    kubectl create -f - --raw $door/api/execute; echo"
+show "kubectl get --raw $door/api/ping; echo"
+show "kubectl auth can-i create sandboxes/exec.sandpod.dev --as=somebody || true"
+
+say "5. What happened, as Kubernetes tells it."
+show "kubectl events --for sandbox/hello"
+
+say "It is yours now. The cluster's kubeconfig and tools:  . hack/cluster/env.sh"
+cat <<'END'
+  a shell's worth of commands    sandpod exec hello -- bash -c '…'
+  another sandbox                sandpod create mine
+  away with this one             kubectl delete -f examples/hello.yaml
+  away with the cluster          make cluster-down
+END

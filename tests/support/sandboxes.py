@@ -1,0 +1,109 @@
+"""Sandboxes as the tests handle them: apply one, wait for it, run commands in it, look at what it became."""
+
+import json
+import subprocess
+from dataclasses import dataclass
+from typing import Any
+
+from tests.support.cluster import Json, apply, get, kubectl, run
+from tests.support.waiting import eventually
+
+
+def manifest(*, name: str, namespace: str, spec: Json) -> Json:
+    """The object that a user would write."""
+    return {
+        "apiVersion": "sandpod.dev/v1alpha1",
+        "kind": "Sandbox",
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": spec,
+    }
+
+
+@dataclass(frozen=True)
+class Sandbox:
+    """One Sandbox in the cluster."""
+
+    name: str
+    namespace: str
+
+    def apply(self, **spec: Any) -> "Sandbox":
+        """Creates it, or changes it to this spec."""
+        apply(manifest(name=self.name, namespace=self.namespace, spec=spec))
+        return self
+
+    def get(self) -> Json:
+        """The object."""
+        return get("sandbox", self.name, "-n", self.namespace)
+
+    def status(self) -> Json:
+        """Its status, empty as long as nobody has written one."""
+        return self.get().get("status", {})
+
+    def condition(self, kind: str = "Ready") -> Json:
+        """A condition of it, empty when it has none of that type."""
+        conditions: list[Json] = self.status().get("conditions", [])
+        for condition in conditions:
+            if condition["type"] == kind:
+                return condition
+        return {}
+
+    def wait(self, *, timeout: int = 60, condition: str = "Ready") -> "Sandbox":
+        """Returns when the condition is True."""
+        waiting = ("wait", f"sandbox/{self.name}", "-n", self.namespace)
+        done = kubectl(
+            *waiting,
+            f"--for=condition={condition}",
+            f"--timeout={timeout}s",
+            check=False,
+            timeout=timeout + 30,
+        )
+        assert done.returncode == 0, f"{done.stderr}{json.dumps(self.status(), indent=1)}"
+        return self
+
+    def fails_with(self, reason: str, *, timeout: float = 60) -> Json:
+        """The Ready condition, once it is False for that reason."""
+
+        def failed() -> Json:
+            ready = self.condition()
+            assert (ready.get("status"), ready.get("reason")) == ("False", reason), ready
+            return ready
+
+        return eventually(failed, timeout=timeout, every=0.3)
+
+    def pod(self) -> Json:
+        """Its pod."""
+        return get("pod", self.name, "-n", self.namespace)
+
+    def events(self) -> list[Json]:
+        """Kubernetes events about it, the oldest first."""
+        selector = f"involvedObject.kind=Sandbox,involvedObject.name={self.name}"
+        found: list[Json] = get("events", "-n", self.namespace, f"--field-selector={selector}")["items"]
+        return sorted(found, key=lambda event: event["metadata"]["resourceVersion"])
+
+    def command(self, *command: str) -> list[str]:
+        """The command line by which a user runs a command in it."""
+        return ["sandpod", "exec", "-n", self.namespace, self.name, "--", *command]
+
+    def exec(
+        self, *command: str, stdin: str | None = None, check: bool = True, timeout: float = 60
+    ) -> subprocess.CompletedProcess[str]:
+        """Runs a command in it by the CLI."""
+        return run(*self.command(*command), stdin=stdin, check=check, timeout=timeout)
+
+    def output(self, script: str) -> str:
+        """What a shell command in it prints, without the white space at the end."""
+        return self.exec("sh", "-c", script).stdout.rstrip()
+
+    def delete(self, *options: str) -> None:
+        """Deletes it and waits until it is gone."""
+        kubectl("delete", "sandbox", self.name, "-n", self.namespace, "--timeout=60s", *options)
+
+
+@dataclass(frozen=True)
+class Sandboxes:
+    """The sandboxes of a namespace: `sandbox(image="…")` applies one."""
+
+    namespace: str
+
+    def __call__(self, name: str = "box", **spec: Any) -> Sandbox:
+        return Sandbox(name, self.namespace).apply(**spec)
