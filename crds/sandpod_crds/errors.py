@@ -108,3 +108,7 @@ def from_response(status: int, text: bytes, *, retry_after: float | None = None)
     if not isinstance(body, dict) or "message" not in body:
         body = {"message": text[:300].decode(errors="replace").strip()}
     return from_status(status, cast("Json", body), retry_after=retry_after)
+
+
+class NotStructural(Exception):
+    """A model says something that a CRD's schema cannot say."""
