@@ -1,0 +1,100 @@
+"""Door one, the Kubernetes API itself: the gateway as an aggregated API server. The API server has
+authenticated the caller and checked `sandboxes/proxy`; who the caller is comes in its front proxy's headers.
+"""
+
+import re
+import ssl
+from collections.abc import Callable
+from typing import Any, Final
+
+from aiohttp import web
+from sandpod_crds.names import RUN_API_VERSION, RUN_GROUP, SANDBOXES
+
+from . import discovery
+from .audit import Exchange
+from .credentials import Credentials
+from .door import document
+from .errors import BadRequest, NotAllowed, NotFound
+from .frontproxy import identify
+from .health import Health
+from .identity import Identity
+from .sandbox_api import Call, SandboxApi
+
+NAME: Final = "aggregated"
+
+_LABEL = r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?"
+_SANDBOX: Final = re.compile(
+    rf"/apis/{re.escape(RUN_API_VERSION)}/namespaces/(?P<namespace>{_LABEL})/{SANDBOXES}"
+    rf"/(?P<name>{_LABEL}(?:\.{_LABEL})*)/proxy(?P<path>(?:/.*)?)"
+)
+_GROUP_PATH: Final = f"/apis/{RUN_GROUP}"
+_VERSION_PATH: Final = f"/apis/{RUN_API_VERSION}"
+
+
+class AggregatedApi:
+    def __init__(
+        self,
+        *,
+        sandboxes: SandboxApi,
+        health: Health,
+        credentials: Credentials,
+        draining: Callable[[], bool],
+    ) -> None:
+        self._sandboxes = sandboxes
+        self._health = health
+        self._credentials = credentials
+        self._draining = draining
+
+    async def serve(self, request: web.BaseRequest, exchange: Exchange) -> web.StreamResponse:
+        path, mark, query = request.raw_path.partition("?")
+        if not path.startswith("/"):
+            # `GET http://elsewhere/` and `CONNECT elsewhere:443` are for proxies that go where they are sent.
+            raise BadRequest("the request target must be a path")
+        if (answer := self._health.answer(path)) is not None:
+            return answer
+        # A connection from before the CA changed may belong to somebody whom it vouches for no more.
+        exchange.keep_alive = not self._draining() and self._credentials.tls.is_current(_tls_of(request))
+        identity = self._identify(request)
+        exchange.user = identity.user
+        if (found := _SANDBOX.fullmatch(path)) is None:
+            return _discover(request, path)
+        call = Call(
+            identity=identity,
+            namespace=found["namespace"],
+            name=found["name"],
+            target=(found["path"] or "/") + mark + query,
+            identity_headers=self._credentials.trust.header_prefixes(),
+        )
+        return await self._sandboxes.serve(request, call, exchange)
+
+    def _identify(self, request: web.BaseRequest) -> Identity:
+        transport = request.transport
+        certificate: dict[str, Any] | None = transport.get_extra_info("peercert") if transport else None
+        return identify(request.headers, certificate=certificate, trust=self._credentials.trust)
+
+
+def _discover(request: web.BaseRequest, path: str) -> web.Response:
+    documents = {_GROUP_PATH: discovery.GROUP, _VERSION_PATH: discovery.RESOURCES}
+    if path in documents or path == "/apis":
+        if request.method not in ("GET", "HEAD"):
+            raise NotAllowed("discovery documents are read-only")
+        if path in documents:
+            return document(documents[path])
+        if discovery.wants_aggregated(request.headers.get("Accept", "")):
+            return _aggregated(request)
+    raise NotFound(
+        f"there is nothing at this path: sandboxes are reached at {_VERSION_PATH}/namespaces/NAMESPACE/"
+        f"{SANDBOXES}/NAME/proxy/…"
+    )
+
+
+def _aggregated(request: web.BaseRequest) -> web.Response:
+    headers = {"ETag": discovery.AGGREGATED_ETAG, "Vary": "Accept", "Cache-Control": "public"}
+    if request.headers.get("If-None-Match") == discovery.AGGREGATED_ETAG:
+        return web.Response(status=304, headers=headers)
+    headers["Content-Type"] = discovery.AGGREGATED_TYPE
+    return web.Response(body=discovery.AGGREGATED, headers=headers)
+
+
+def _tls_of(request: web.BaseRequest) -> ssl.SSLObject | None:
+    return request.transport.get_extra_info("ssl_object") if request.transport else None

@@ -1,0 +1,115 @@
+"""aiohttp's low-level server with what a door needs beside it: a bound on connections, and request targets
+that are taken as bytes. No routes and no application: each door reads the raw path itself.
+"""
+
+import asyncio
+import logging
+import ssl
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+from aiohttp import web
+from aiohttp.abc import AbstractStreamWriter
+from aiohttp.http import RawRequestMessage
+from aiohttp.streams import StreamReader
+from aiohttp.web_protocol import RequestHandler
+from yarl import URL
+
+# A name in many groups comes with a header for each of them; a group's name may be a long one.
+MAX_HEADERS: Final = 1024
+MAX_LINE: Final = 16 * 1024
+# Longer than Go's 90 s, so that it is the API server that closes an idle connection and never meets a closing
+# one. Also what a connection gets that never sends a whole request.
+KEEPALIVE_SECONDS: Final = 120.0
+HANDSHAKE_SECONDS: Final = 10.0
+# How long a body is still read whose request has been answered already: closing at once would lose the
+# answer.
+LINGER_SECONDS: Final = 5.0
+BACKLOG: Final = 1024
+
+# aiohttp logs each malformed request with a traceback. They are answered 400, and anybody can send as many as
+# they like; what goes wrong behind the parser is logged by the door.
+_parser_log = logging.getLogger(f"{__name__}.parser")
+_parser_log.setLevel(logging.CRITICAL)
+
+_ROOT: Final = URL("/")
+
+
+class Listener(web.Server):
+    """One listening port."""
+
+    def __init__(
+        self,
+        handler: Callable[[web.BaseRequest], Awaitable[web.StreamResponse]],
+        *,
+        max_connections: int,
+    ) -> None:
+        super().__init__(
+            handler,
+            request_factory=_request,
+            # A client that hangs up ends its request, and with it the runtime's command.
+            handler_cancellation=True,
+            access_log=None,
+            logger=_parser_log,
+            auto_decompress=False,
+            keepalive_timeout=KEEPALIVE_SECONDS,
+            lingering_time=LINGER_SECONDS,
+            max_line_size=MAX_LINE,
+            max_field_size=MAX_LINE,
+            max_headers=MAX_HEADERS,
+        )
+        self._max_connections = max_connections
+        self._socket: asyncio.Server | None = None
+        self.open = 0
+
+    async def listen(self, *, port: int, tls: ssl.SSLContext | None = None) -> None:
+        self._socket = await asyncio.get_running_loop().create_server(
+            self,
+            None,
+            port,
+            ssl=tls,
+            ssl_handshake_timeout=None if tls is None else HANDSHAKE_SECONDS,
+            backlog=BACKLOG,
+        )
+
+    @property
+    def port(self) -> int:
+        """The one it listens on, also when it was told to find one."""
+        if self._socket is None:
+            raise RuntimeError("not listening")
+        return self._socket.sockets[0].getsockname()[1]
+
+    def stop_accepting(self) -> None:
+        """Connections that are open go on; those with nothing under way are closed."""
+        if self._socket is not None:
+            self._socket.close()
+        self.pre_shutdown()
+
+    async def close(self) -> None:
+        self.stop_accepting()
+        # What is under way has had its time.
+        await self.shutdown(timeout=0.1)
+
+    def connection_made(self, handler: RequestHandler, transport: asyncio.Transport) -> None:
+        super().connection_made(handler, transport)
+        self.open += 1
+        if self.open > self._max_connections:
+            transport.abort()
+
+    def connection_lost(self, handler: RequestHandler, exc: BaseException | None = None) -> None:
+        super().connection_lost(handler, exc)
+        self.open -= 1
+
+
+def _request(
+    message: RawRequestMessage,
+    payload: StreamReader,
+    protocol: RequestHandler,
+    writer: AbstractStreamWriter,
+    task: "asyncio.Task[None]",
+) -> web.BaseRequest:
+    if not message.path.startswith("/"):
+        # Absolute and authority forms are refused by the door, which sees the raw path. aiohttp would take
+        # them apart here, where an error ends the connection without an answer.
+        message = message._replace(url=_ROOT)
+    return web.BaseRequest(message, payload, protocol, writer, task, asyncio.get_running_loop())

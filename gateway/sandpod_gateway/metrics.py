@@ -1,0 +1,83 @@
+"""Counters and one histogram, written as Prometheus' text. Numbers that somebody else keeps (the table's
+size, the watch's age) are read when they are asked for.
+"""
+
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Callable, Mapping
+from typing import Final
+
+CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
+
+# Seconds, from a proxy's own share of a request to a command that runs for minutes
+BUCKETS: Final = (
+    0.001,
+    0.0025,
+    0.005,
+    0.01,
+    0.025,
+    0.05,
+    0.1,
+    0.25,
+    0.5,
+    1.0,
+    2.5,
+    5.0,
+    10.0,
+    30.0,
+    60.0,
+    300.0,
+)
+
+Labels = tuple[tuple[str, str], ...]
+Gauge = tuple[str, Callable[[], float | None]]
+
+
+class Histogram:
+    def __init__(self) -> None:
+        self.counts = [0] * (len(BUCKETS) + 1)
+        self.sum = 0.0
+
+    def observe(self, value: float) -> None:
+        self.counts[bisect_left(BUCKETS, value)] += 1
+        self.sum += value
+
+
+class Metrics:
+    """`gauges` maps a metric's name to its help text and a function that reads it; None leaves it out."""
+
+    def __init__(self, *, gauges: Mapping[str, Gauge]) -> None:
+        self._gauges = gauges
+        self._requests: Counter[Labels] = Counter()
+        self._durations: dict[Labels, Histogram] = {}
+
+    def request(self, *, door: str, code: int, seconds: float) -> None:
+        """`seconds` until the answer's head: a stream's length says nothing about the gateway."""
+        self._requests[("door", door), ("code", str(code))] += 1
+        self._durations.setdefault((("door", door),), Histogram()).observe(seconds)
+
+    def text(self) -> str:
+        lines = _head("requests_total", "counter", "Requests by the status of their answer.")
+        lines += [_line("requests_total", labels, count) for labels, count in sorted(self._requests.items())]
+        name = "request_duration_seconds"
+        lines += _head(name, "histogram", "Time until the head of the answer was there.")
+        for labels, histogram in sorted(self._durations.items(), key=lambda item: item[0]):
+            total = 0
+            for bound, count in zip((*BUCKETS, "+Inf"), histogram.counts, strict=True):
+                total += count
+                lines.append(_line(f"{name}_bucket", (*labels, ("le", str(bound))), total))
+            lines += [_line(f"{name}_sum", labels, histogram.sum), _line(f"{name}_count", labels, total)]
+        for gauge, (text, read) in self._gauges.items():
+            if (value := read()) is not None:
+                lines += [*_head(gauge, "counter" if gauge.endswith("_total") else "gauge", text)]
+                lines.append(_line(gauge, (), value))
+        return "\n".join(lines) + "\n"
+
+
+def _head(name: str, kind: str, text: str) -> list[str]:
+    return [f"# HELP sandpod_gateway_{name} {text}", f"# TYPE sandpod_gateway_{name} {kind}"]
+
+
+def _line(name: str, labels: Labels, value: float) -> str:
+    inside = ",".join(f'{key}="{text}"' for key, text in labels)
+    return f"sandpod_gateway_{name}{f'{{{inside}}}' if inside else ''} {value}"

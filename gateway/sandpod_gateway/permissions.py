@@ -1,0 +1,69 @@
+"""What a request to a sandbox needs: the verb and the sub-resource that RBAC has to allow, by the method and
+the runtime's path. The table in docs/gateway.md says the same in words.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+from urllib.parse import unquote
+
+from .errors import BadRequest, NotFound
+
+# The second segment of /api/…; what is not here is `exec`, the widest of them.
+API: Final = {
+    "backup": "files",
+    "delete": "files",
+    "exists": "files",
+    "git": "files",
+    "list-files": "files",
+    "mkdir": "files",
+    "move": "files",
+    "read": "files",
+    "rename": "files",
+    "watch": "files",
+    "write": "files",
+}
+# The same, with everything that begins so: the runtime adds to these families.
+API_FAMILIES: Final = {"file": "files", "process": "processes", "terminal": "terminals"}
+SOCKETS: Final = {"pty": "terminals", "terminal": "terminals"}
+
+VERBS: Final = {"GET": "get", "HEAD": "get", "DELETE": "delete"}
+
+
+@dataclass(frozen=True, slots=True)
+class Permission:
+    verb: str
+    subresource: str
+
+
+def permission_for(*, method: str, path: str, upgrade: bool) -> Permission:
+    """`path` is the runtime's, raw, without the query. Refuses the paths that nobody may reach from outside,
+    and those that a runtime could read differently from how they are judged here.
+    """
+    segments = _segments(path)
+    if segments[:2] == ["api", "bind"]:
+        raise NotFound("api/bind is between the operator and the runtime")
+    # A socket is two-way from the first byte on: `get` alone, which viewers have, must not open a terminal.
+    verb = "create" if upgrade else VERBS.get(method, "create")
+    return Permission(verb, _subresource(segments))
+
+
+def _segments(path: str) -> list[str]:
+    # Decoded once, as the runtime's router does it: what is refused encoded must be refused plain, and the
+    # other way round.
+    segments = [segment for segment in unquote(path, errors="surrogateescape").split("/") if segment]
+    if "." in segments or ".." in segments:
+        raise BadRequest("the path has a segment . or ..: send the path that it leads to")
+    return segments
+
+
+def _subresource(segments: list[str]) -> str:
+    if len(segments) < 2:
+        return "exec"
+    if segments[0] == "ws":
+        return SOCKETS.get(segments[1], "exec")
+    if segments[0] != "api":
+        return "exec"
+    for family, subresource in API_FAMILIES.items():
+        if segments[1].startswith(family):
+            return subresource
+    return API.get(segments[1], "exec")

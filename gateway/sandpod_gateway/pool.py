@@ -1,0 +1,154 @@
+"""Connections to runtimes: bounded per sandbox and in all, kept for the next request for some seconds. Built
+on aiohttp's client protocol and not on its session, for reasons that stand in
+docs/decisions/0003-own-upstream-connections.md.
+"""
+
+import asyncio
+import contextlib
+import socket
+import time
+from collections import Counter
+from collections.abc import AsyncGenerator, Callable
+from dataclasses import dataclass
+from typing import Final
+
+from aiohttp.client_proto import ResponseHandler
+
+from .addresses import Address
+from .errors import NotReady, TooMany
+
+# Shorter than any server keeps an idle connection: a request on one that is just being closed has an unknown
+# fate.
+IDLE_SECONDS: Final = 10.0
+MAX_IDLE_PER_ADDRESS: Final = 16
+
+# A pod whose node has died says nothing more. Streams have no time-out, so the kernel has to find out: 15 s
+# of silence, then a probe every 5 s, four times.
+_KEEPALIVE: Final = (
+    (socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1),
+    (socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, 15),
+    (socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, 5),
+    (socket.IPPROTO_TCP, socket.TCP_KEEPCNT, 4),
+    (socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, 35_000),
+)
+
+
+@dataclass(slots=True)
+class Lease:
+    """One connection for one request. Whoever has read the answer to its end sets `reusable`."""
+
+    connection: ResponseHandler
+    reusable: bool = False
+
+
+class Pool:
+    def __init__(
+        self,
+        *,
+        per_address: int,
+        total: int,
+        connect_timeout: float,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._per_address = per_address
+        self._total = total
+        self._connect_timeout = connect_timeout
+        self._clock = clock
+        self._busy: Counter[Address] = Counter()
+        self._idle: dict[Address, list[tuple[float, ResponseHandler]]] = {}
+
+    @property
+    def busy(self) -> int:
+        return self._busy.total()
+
+    @property
+    def idle(self) -> int:
+        return sum(len(connections) for connections in self._idle.values())
+
+    @contextlib.asynccontextmanager
+    async def lease(self, address: Address) -> AsyncGenerator[Lease, None]:
+        self._enter(address)
+        try:
+            lease = Lease(self._take_idle(address) or await self._connect(address))
+            try:
+                yield lease
+            finally:
+                self._give_back(address, lease)
+        finally:
+            self._leave(address)
+
+    def sweep(self) -> None:
+        """Closes what has been idle for too long; called every few seconds."""
+        oldest = self._clock() - IDLE_SECONDS
+        for address, connections in list(self._idle.items()):
+            kept: list[tuple[float, ResponseHandler]] = []
+            for since, connection in connections:
+                if since > oldest and connection.is_connected():
+                    kept.append((since, connection))
+                else:
+                    connection.close()
+            if kept:
+                self._idle[address] = kept
+            else:
+                del self._idle[address]
+
+    def close(self) -> None:
+        for connections in self._idle.values():
+            for _, connection in connections:
+                connection.close()
+        self._idle.clear()
+
+    def _enter(self, address: Address) -> None:
+        if self._busy[address] >= self._per_address:
+            raise TooMany(
+                f"{self._per_address} requests to this sandbox are under way here, and more are not taken: "
+                "wait for one of them to end",
+                retry_after=1,
+            )
+        if self.busy >= self._total:
+            raise NotReady(
+                f"the gateway has {self._total} requests under way and takes no more for the moment"
+            )
+        self._busy[address] += 1
+
+    def _leave(self, address: Address) -> None:
+        self._busy[address] -= 1
+        if not self._busy[address]:
+            del self._busy[address]
+
+    def _take_idle(self, address: Address) -> ResponseHandler | None:
+        connections = self._idle.get(address)
+        oldest = self._clock() - IDLE_SECONDS
+        while connections:
+            since, connection = connections.pop()
+            # `should_close` is also set by bytes that nobody asked for: an answer must not wait for its
+            # question.
+            if since > oldest and connection.is_connected() and not connection.should_close:
+                return connection
+            connection.close()
+        return None
+
+    def _give_back(self, address: Address, lease: Lease) -> None:
+        connection = lease.connection
+        if lease.reusable and connection.is_connected() and not connection.should_close:
+            connections = self._idle.setdefault(address, [])
+            if len(connections) < MAX_IDLE_PER_ADDRESS:
+                connections.append((self._clock(), connection))
+                return
+        # At once, whatever is still unsent: the runtime ends a command whose caller has hung up.
+        connection.abort()
+
+    async def _connect(self, address: Address) -> ResponseHandler:
+        loop = asyncio.get_running_loop()
+        try:
+            async with asyncio.timeout(self._connect_timeout):
+                transport, protocol = await loop.create_connection(lambda: ResponseHandler(loop), *address)
+        except (TimeoutError, OSError) as error:
+            # Not a byte of the request has left: whoever repeats it does no harm.
+            raise NotReady(
+                "the sandbox's pod does not accept connections; it may just have gone away"
+            ) from error
+        sock: socket.socket = transport.get_extra_info("socket")
+        for level, option, value in _KEEPALIVE:
+            sock.setsockopt(level, option, value)
+        return protocol

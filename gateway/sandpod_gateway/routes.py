@@ -1,0 +1,119 @@
+"""The route table: of every Sandbox only what a request needs to know. One writer, the reflector; requests
+read it and may wait a moment for a sandbox that is about to be ready.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Self, cast
+
+from sandpod_crds.names import ConditionType, Phase
+
+Json = dict[str, Any]
+Key = tuple[str, str]
+
+# The operator has it in hand; nothing needs to be done but to wait. No phase yet: it has not even seen it.
+_STARTING: Final = ("", Phase.PENDING, Phase.STARTING)
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    uid: str
+    phase: str = ""
+    ready: bool = False
+    pod_ip: str = ""
+    pod_uid: str = ""
+    # Of the condition Ready, for the answer to a request that comes too early.
+    reason: str = ""
+    message: str = ""
+    deleting: bool = False
+
+    @classmethod
+    def from_object(cls, sandbox: Json) -> Self:
+        metadata = _object(sandbox, "metadata")
+        status = _object(sandbox, "status")
+        ready = next(
+            (
+                c
+                for c in cast("list[Json]", status.get("conditions") or [])
+                if c.get("type") == ConditionType.READY
+            ),
+            cast("Json", {}),
+        )
+        pod_ip, pod_uid = str(status.get("podIP") or ""), str(status.get("podUID") or "")
+        deleting = "deletionTimestamp" in metadata
+        return cls(
+            uid=str(metadata.get("uid") or ""),
+            phase=str(status.get("phase") or ""),
+            # Ready without a pod to go to would be a request to nowhere.
+            ready=ready.get("status") == "True" and bool(pod_ip and pod_uid) and not deleting,
+            pod_ip=pod_ip,
+            pod_uid=pod_uid,
+            reason=str(ready.get("reason") or ""),
+            message=str(ready.get("message") or ""),
+            deleting=deleting,
+        )
+
+    @property
+    def starting(self) -> bool:
+        return not self.ready and not self.deleting and self.phase in _STARTING
+
+
+def key_of(sandbox: Json) -> Key:
+    metadata = _object(sandbox, "metadata")
+    return str(metadata.get("namespace") or ""), str(metadata.get("name") or "")
+
+
+class RouteTable:
+    """What the gateway believes the cluster to be."""
+
+    def __init__(self) -> None:
+        self._routes: dict[Key, Route] = {}
+        self._waiting: dict[Key, set[asyncio.Event]] = {}
+
+    def __len__(self) -> int:
+        return len(self._routes)
+
+    def get(self, key: Key) -> Route | None:
+        return self._routes.get(key)
+
+    def replace(self, routes: Mapping[Key, Route]) -> None:
+        """The whole table at once: whatever is not in `routes` is gone, also what no event ever told of."""
+        self._routes = dict(routes)
+        for key in list(self._waiting):
+            self._wake(key)
+
+    def put(self, key: Key, route: Route) -> None:
+        self._routes[key] = route
+        self._wake(key)
+
+    def remove(self, key: Key) -> None:
+        self._routes.pop(key, None)
+        self._wake(key)
+
+    async def settled(self, key: Key, *, timeout: float) -> Route | None:
+        """The route once it is no longer starting; after `timeout`, whatever is known by then."""
+        changed = asyncio.Event()
+        # Per key: with one condition for the table, every change would wake every request that waits.
+        self._waiting.setdefault(key, set()).add(changed)
+        try:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(timeout):
+                    while (route := self.get(key)) is None or route.starting:
+                        changed.clear()
+                        await changed.wait()
+            return self.get(key)
+        finally:
+            self._waiting[key].discard(changed)
+            if not self._waiting[key]:
+                del self._waiting[key]
+
+    def _wake(self, key: Key) -> None:
+        for event in self._waiting.get(key, ()):
+            event.set()
+
+
+def _object(parent: Json, entry: str) -> Json:
+    value = parent.get(entry)
+    return cast("Json", value) if isinstance(value, dict) else {}

@@ -1,0 +1,43 @@
+"""The gateway's settings: one JSON object in SANDPOD_SETTINGS, so that a change of one changes the pod and
+nothing has to watch for it. An unknown field is an error: a misspelt setting is not a setting.
+"""
+
+from typing import Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field
+from pydantic.alias_generators import to_camel
+from sandpod_crds import names
+
+
+class Settings(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, alias_generator=to_camel, populate_by_name=True)
+
+    system_namespace: str = names.SYSTEM_NAMESPACE
+    key_secret: str = names.KEY_SECRET
+    tls_secret: str = names.TLS_SECRET
+    https_port: int = Field(default=8443, ge=0, le=65535)
+    metrics_port: int = Field(default=9090, ge=0, le=65535)
+    log_level: Literal["debug", "info", "warning", "error"] = "info"
+
+    # How long a decision of RBAC is believed
+    authorization_cache_seconds: float = Field(default=5, ge=0, le=300)
+    # How long a request waits for a sandbox that is starting
+    ready_wait_seconds: float = Field(default=0.5, ge=0, le=30)
+    # How often the certificate and the front proxy's CA are read again
+    refresh_seconds: float = Field(default=60, gt=0)
+
+    # Connections that clients may hold open to one replica
+    max_connections: int = Field(default=8192, gt=0)
+    # Requests under way to one sandbox and to all of them, each of which is a connection to a runtime
+    max_requests_per_sandbox: int = Field(default=256, gt=0)
+    max_requests: int = Field(default=4096, gt=0)
+    connect_timeout_seconds: float = Field(default=2, gt=0)
+
+    # After SIGTERM: for how long requests are still accepted, because not everybody has heard yet …
+    drain_delay_seconds: float = Field(default=3, ge=0)
+    # … and for how long after that those under way may take. Both within the pod's 30 s of grace.
+    drain_seconds: float = Field(default=22, ge=0)
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        return cls.model_validate_json(text or "{}")

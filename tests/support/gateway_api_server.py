@@ -1,0 +1,186 @@
+"""A small API server over real HTTP: the endpoints that the gateway calls, and levers for what goes wrong there."""
+
+import asyncio
+import base64
+import json
+from collections.abc import Callable
+from typing import Any
+
+from aiohttp import web
+from kubernetes.aio.client.configuration import Configuration
+
+from sandpod_crds.kube import Kube
+
+Json = dict[str, Any]
+
+SANDBOXES = "/apis/sandpod.dev/v1alpha1"
+
+
+def sandbox(
+    name: str,
+    *,
+    namespace: str = "default",
+    phase: str = "Running",
+    ready: bool = True,
+    pod_ip: str = "10.0.0.1",
+    pod_uid: str = "pod-uid-1",
+    reason: str = "",
+    message: str = "",
+) -> Json:
+    """A Sandbox as the operator leaves it."""
+    condition = {"type": "Ready", "status": "True" if ready else "False", "reason": reason, "message": message}
+    status: Json = {"phase": phase, "conditions": [condition]}
+    if pod_ip:
+        status |= {"podIP": pod_ip, "podUID": pod_uid, "podName": name}
+    return {
+        "apiVersion": "sandpod.dev/v1alpha1",
+        "kind": "Sandbox",
+        "metadata": {"namespace": namespace, "name": name, "uid": f"uid-of-{name}"},
+        "spec": {},
+        "status": status,
+    }
+
+
+class ApiServer:
+    def __init__(self) -> None:
+        self.objects: dict[tuple[str, str], Json] = {}
+        self.secrets: dict[str, dict[str, bytes]] = {}
+        self.authentication: dict[str, str] = {}
+        # What RBAC says: gets the review's spec
+        self.allow: Callable[[Json], bool] = lambda spec: True
+        self.reviews: list[Json] = []
+        self.lists = 0
+        self.gets = 0
+        # While set, nothing comes over watches: a client that is faster than they are.
+        self.watch_lags = False
+        # While set, every request is answered 503.
+        self.down = False
+        # The oldest version that a watch may start from
+        self.compacted = 0
+        # Items per page, whatever the client asks for
+        self.page = 500
+        self._version = 100
+        self._log: list[tuple[int, Json]] = []
+        self._changed = asyncio.Condition()
+        self._runner: web.ServerRunner | None = None
+        self.port = 0
+
+    async def start(self) -> None:
+        server = web.Server(self._handle, access_log=None)
+        self._runner = web.ServerRunner(server, shutdown_timeout=0.1)
+        await self._runner.setup()
+        site = web.TCPSite(self._runner, "127.0.0.1", 0)
+        await site.start()
+        self.port = self._runner.addresses[0][1]
+
+    async def close(self) -> None:
+        if self._runner is not None:
+            await self._runner.cleanup()
+
+    def kube(self) -> Kube:
+        configuration = Configuration()
+        configuration.host = f"http://127.0.0.1:{self.port}"
+        return Kube(configuration)
+
+    async def put(self, item: Json) -> None:
+        key = (item["metadata"]["namespace"], item["metadata"]["name"])
+        kind = "MODIFIED" if key in self.objects else "ADDED"
+        self.objects[key] = item
+        await self._record(kind, item)
+
+    async def delete(self, name: str, *, namespace: str = "default", told: bool = True) -> None:
+        """Untold: the watch loses the event, as one that restarts after a compaction does."""
+        item = self.objects.pop((namespace, name))
+        if told:
+            await self._record("DELETED", item)
+
+    async def bookmark(self) -> None:
+        await self._record("BOOKMARK", {"metadata": {}})
+
+    async def compact(self) -> None:
+        """Watches from before now are too old from here on, those that are open too."""
+        self._version += 1
+        self.compacted = self._version
+        gone = {"kind": "Status", "code": 410, "reason": "Expired", "message": "too old resource version"}
+        await self._record("ERROR", gone)
+
+    async def _record(self, kind: str, item: Json) -> None:
+        async with self._changed:
+            self._version += 1
+            versioned = {**item}
+            if kind != "ERROR":
+                versioned["metadata"] = {**item["metadata"], "resourceVersion": str(self._version)}
+            self._log.append((self._version, {"type": kind, "object": versioned}))
+            self._changed.notify_all()
+
+    async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
+        if self.down:
+            return _status(503, "ServiceUnavailable", "the API server is down")
+        path = request.path
+        if path == f"{SANDBOXES}/sandboxes":
+            if request.query.get("watch") == "true":
+                return await self._watch(request)
+            return self._list(request)
+        if path.startswith(f"{SANDBOXES}/namespaces/"):
+            self.gets += 1
+            _, namespace, _, name = path.removeprefix(f"{SANDBOXES}/").split("/")
+            item = self.objects.get((namespace, name))
+            return _json(item) if item else _status(404, "NotFound", f"sandboxes {name!r} not found")
+        if path == "/apis/authorization.k8s.io/v1/subjectaccessreviews":
+            spec = (await request.json())["spec"]
+            self.reviews.append(spec)
+            allowed = self.allow(spec)
+            return _json({"status": {"allowed": allowed, "reason": "" if allowed else "no rule says so"}})
+        if path == "/api/v1/namespaces/kube-system/configmaps/extension-apiserver-authentication":
+            return _json({"data": self.authentication})
+        prefix, _, name = path.rpartition("/")
+        if prefix == "/api/v1/namespaces/sandpod-system/secrets" and name in self.secrets:
+            data = {key: base64.b64encode(value).decode() for key, value in self.secrets[name].items()}
+            return _json({"data": data})
+        return _status(404, "NotFound", f"nothing at {path}")
+
+    def _list(self, request: web.BaseRequest) -> web.Response:
+        self.lists += 1
+        items = [self.objects[key] for key in sorted(self.objects)]
+        start = int(request.query.get("continue", "0"))
+        metadata: Json = {"resourceVersion": str(self._version)}
+        if start + self.page < len(items):
+            metadata["continue"] = str(start + self.page)
+        return _json({"items": items[start : start + self.page], "metadata": metadata})
+
+    async def _watch(self, request: web.BaseRequest) -> web.StreamResponse:
+        version = int(request.query["resourceVersion"])
+        response = web.StreamResponse(headers={"Content-Type": "application/json"})
+        await response.prepare(request)
+        if version < self.compacted:
+            gone = {"kind": "Status", "code": 410, "reason": "Expired", "message": "too old"}
+            await response.write(json.dumps({"type": "ERROR", "object": gone}).encode() + b"\n")
+            return response
+        while True:
+            async with self._changed:
+                await self._changed.wait_for(lambda: self._fresh(version))
+                events = self._fresh(version)
+            for number, event in events:
+                version = number
+                await response.write(json.dumps(event).encode() + b"\n")
+                if event["type"] == "ERROR":
+                    return response
+
+    def _fresh(self, version: int) -> list[tuple[int, Json]]:
+        return [] if self.watch_lags else [entry for entry in self._log if entry[0] > version]
+
+    async def catch_up(self) -> None:
+        """Ends the lag."""
+        async with self._changed:
+            self.watch_lags = False
+            self._changed.notify_all()
+
+
+def _json(value: Json) -> web.Response:
+    return web.json_response(value)
+
+
+def _status(code: int, reason: str, message: str) -> web.Response:
+    return web.json_response(
+        {"kind": "Status", "code": code, "reason": reason, "message": message}, status=code
+    )

@@ -1,0 +1,269 @@
+"""A real gateway on loopback with real TLS, between a small API server and runtimes that the test provides."""
+
+import asyncio
+import contextlib
+import io
+import json
+import ssl
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import aiohttp
+from aiohttp import web
+
+from sandpod_gateway.audit import Audit
+from sandpod_gateway.gateway import Gateway
+from sandpod_gateway.settings import Settings
+
+from .gateway_api_server import ApiServer
+from .gateway_certificates import Authority, Issued, plain_client_context
+
+Json = dict[str, Any]
+Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
+
+KEY = b"k" * 32
+FRONT_PROXY = "front-proxy-client"
+DNS = ("sandpod-gateway.sandpod-system.svc",)
+PREFIX = "/apis/run.sandpod.dev/v1alpha1"
+JANE = {"X-Remote-User": "jane", "X-Remote-Group": "system:authenticated"}
+
+
+def proxy_path(name: str, path: str = "/api/execute", *, namespace: str = "default") -> str:
+    return f"{PREFIX}/namespaces/{namespace}/sandboxes/{name}/proxy{path}"
+
+
+@dataclass
+class Answer:
+    status: int
+    headers: Any
+    body: bytes
+
+    @property
+    def json(self) -> Json:
+        return json.loads(self.body)
+
+
+@dataclass
+class RawRuntime:
+    """A runtime that records every byte and answers with what the test says."""
+
+    answer: bytes = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
+    # Whether the connection ends after the answer
+    hang_up: bool = False
+    received: bytearray = field(default_factory=bytearray)
+    connections: int = 0
+    open: int = 0
+    changed: asyncio.Condition = field(default_factory=asyncio.Condition)
+    port: int = 0
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.connections += 1
+        self.open += 1
+        try:
+            while True:
+                head = await reader.readuntil(b"\r\n\r\n")
+                self.received += head
+                length = _content_length(head)
+                if length:
+                    self.received += await reader.readexactly(length)
+                writer.write(self.answer)
+                await writer.drain()
+                if self.hang_up:
+                    return
+        except (asyncio.IncompleteReadError, ConnectionError):
+            pass
+        finally:
+            writer.close()
+            self.open -= 1
+            async with self.changed:
+                self.changed.notify_all()
+
+    async def all_closed(self) -> None:
+        async with self.changed:
+            await self.changed.wait_for(lambda: self.open == 0)
+
+    def head(self) -> list[bytes]:
+        """The lines of the last request's head."""
+        return bytes(self.received).split(b"\r\n\r\n")[-2].split(b"\r\n")
+
+
+def _content_length(head: bytes) -> int:
+    for line in head.lower().split(b"\r\n"):
+        if line.startswith(b"content-length:"):
+            return int(line.partition(b":")[2])
+    return 0
+
+
+class Harness:
+    """`targets` says which port of loopback stands for a pod's IP."""
+
+    def __init__(self) -> None:
+        self.api = ApiServer()
+        self.serving_ca = Authority("serving-ca")
+        self.front_proxy_ca = Authority("front-proxy-ca")
+        self.targets: dict[str, int] = {}
+        self.log = io.StringIO()
+        self.stop = asyncio.Event()
+        self.gateway: Gateway
+        self.session: aiohttp.ClientSession
+        self._stack = contextlib.AsyncExitStack()
+        self.api.authentication = self.authentication(self.front_proxy_ca)
+        self.api.secrets["sandpod-key"] = {"key": KEY}
+        self.renew_certificate()
+
+    @staticmethod
+    def authentication(authority: Authority) -> dict[str, str]:
+        return {
+            "requestheader-client-ca-file": authority.pem,
+            "requestheader-allowed-names": json.dumps([FRONT_PROXY]),
+            "requestheader-username-headers": '["X-Remote-User"]',
+            "requestheader-group-headers": '["X-Remote-Group"]',
+            "requestheader-extra-headers-prefix": '["X-Remote-Extra-"]',
+        }
+
+    def renew_certificate(self) -> Issued:
+        issued = self.serving_ca.issue(DNS[0], dns=DNS)
+        pair = {"tls.crt": issued.certificate.encode(), "tls.key": issued.key.encode()}
+        self.api.secrets["sandpod-gateway-tls"] = pair
+        return issued
+
+    async def start_api(self) -> None:
+        await self.api.start()
+        self._stack.push_async_callback(self.api.close)
+
+    async def start(self, **settings: Any) -> None:
+        """Everything up, the gateway ready."""
+        await self.start_api()
+        await self.start_gateway(**settings)
+        await self.until_ready()
+
+    async def start_gateway(self, **settings: Any) -> None:
+        kube = self.api.kube()
+        self._stack.push_async_callback(kube.close)
+        values = {"https_port": 0, "metrics_port": 0, "drain_delay_seconds": 0, **settings}
+        self.gateway = Gateway(
+            settings=Settings.model_validate(values),
+            kube=kube,
+            audit=Audit(self.log),
+            address_of=lambda ip: ("127.0.0.1", self.targets[ip]),
+        )
+        self.running = asyncio.create_task(self.gateway.run(self.stop))
+        self._stack.push_async_callback(self._finish)
+        context = self.front_proxy_context()
+        self.session = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(ssl=context), auto_decompress=False
+        )
+        self._stack.push_async_callback(self.session.close)
+
+    def front_proxy_context(self, name: str = FRONT_PROXY, *, by: Authority | None = None) -> ssl.SSLContext:
+        issued = (by or self.front_proxy_ca).issue(name, client=True)
+        return issued.client_context(trusting=self.serving_ca.pem)
+
+    def stranger_context(self) -> ssl.SSLContext:
+        return plain_client_context(trusting=self.serving_ca.pem)
+
+    async def until_ready(self) -> None:
+        async with aiohttp.ClientSession() as session:
+            while True:
+                if self.running.done():
+                    await self.running
+                with contextlib.suppress(aiohttp.ClientError, RuntimeError):
+                    async with session.get(f"http://127.0.0.1:{self.gateway.metrics_port}/readyz") as response:
+                        if response.status == 200:
+                            return
+                await asyncio.sleep(0.01)
+
+    async def close(self) -> None:
+        await self._stack.aclose()
+
+    async def _finish(self) -> None:
+        self.stop.set()
+        await asyncio.wait_for(self.running, 20)
+
+    @property
+    def url(self) -> str:
+        return f"https://127.0.0.1:{self.gateway.https_port}"
+
+    async def request(
+        self,
+        method: str,
+        path: str,
+        *,
+        headers: dict[str, str] | None = None,
+        session: aiohttp.ClientSession | None = None,
+        **options: Any,
+    ) -> Answer:
+        """A request of Jane's, through the front proxy."""
+        from yarl import URL
+
+        async with (session or self.session).request(
+            method,
+            URL(self.url + path, encoded=True),
+            headers={**JANE, **(headers or {})},
+            allow_redirects=False,
+            **options,
+        ) as response:
+            return Answer(response.status, response.headers, await response.read())
+
+    async def connect(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        """A bare connection of the front proxy's."""
+        port = self.gateway.https_port
+        return await asyncio.open_connection("127.0.0.1", port, ssl=self.front_proxy_context())
+
+    async def raw(self, data: bytes) -> bytes:
+        """What comes back for these bytes until the gateway closes, or falls silent after an answer."""
+        reader, writer = await self.connect()
+        writer.write(data)
+        answer = bytearray()
+        with contextlib.suppress(TimeoutError, ConnectionError):
+            while data := await asyncio.wait_for(reader.read(65536), 1):
+                answer += data
+        writer.close()
+        return bytes(answer)
+
+    async def runtime(self, handler: Handler, *, ip: str = "10.0.0.1") -> web.Server:
+        """A runtime by aiohttp: the handler sees the raw request."""
+        server = web.Server(handler, access_log=None, handler_cancellation=True, auto_decompress=False)
+        listening = await asyncio.get_running_loop().create_server(server, "127.0.0.1", 0)
+        self.targets[ip] = listening.sockets[0].getsockname()[1]
+
+        async def close() -> None:
+            listening.close()
+            await server.shutdown(0.1)
+
+        self._stack.push_async_callback(close)
+        return server
+
+    async def raw_runtime(self, *, ip: str = "10.0.0.1", **values: Any) -> RawRuntime:
+        runtime = RawRuntime(**values)
+        listening = await asyncio.start_server(runtime.serve, "127.0.0.1", 0)
+        runtime.port = self.targets[ip] = listening.sockets[0].getsockname()[1]
+        self._stack.callback(listening.close)
+        return runtime
+
+    def audit_lines(self) -> list[Json]:
+        return [json.loads(line) for line in self.log.getvalue().splitlines()]
+
+    async def metrics(self) -> str:
+        async with (
+            aiohttp.ClientSession() as session,
+            session.get(f"http://127.0.0.1:{self.gateway.metrics_port}/metrics") as response,
+        ):
+            return await response.text()
+
+
+async def until(condition: Callable[[], bool], *, seconds: float = 5) -> None:
+    """Waits for something that has no event of its own."""
+    async with asyncio.timeout(seconds):
+        while not condition():
+            await asyncio.sleep(0.005)
+
+
+@contextlib.asynccontextmanager
+async def harness() -> AsyncIterator[Harness]:
+    built = Harness()
+    try:
+        yield built
+    finally:
+        await built.close()
