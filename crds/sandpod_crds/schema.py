@@ -86,6 +86,9 @@ class _Generator(GenerateJsonSchema):
 def _clean(schema: Json, definitions: dict[str, Json], *, where: str) -> Json:
     schema = _inline(schema, definitions)
     schema.pop("title", None)
+    if "description" in schema:
+        # A docstring is wrapped for those who read the code; kubectl wraps by itself.
+        schema["description"] = " ".join(schema["description"].split())
     if schema.get("additionalProperties") is True:
         del schema["additionalProperties"]
         schema["x-kubernetes-preserve-unknown-fields"] = True

@@ -128,8 +128,8 @@ class ResourceRequirements(Model):
     )
 
     limits: Amounts | None = None
-    """The most that the sandbox can use: cpu (2, 500m), memory (512Mi, 4Gi), ephemeral-storage (10Gi, its
-    files outside the workspace). Beyond its memory the sandbox is killed and started again."""
+    """The most that the sandbox can use: cpu (2, 500m, "0.5"), memory (512Mi, 4Gi), ephemeral-storage (10Gi,
+    its files outside the workspace). Beyond its memory the sandbox is killed and started again."""
     requests: Amounts | None = None
     """What the scheduler sets aside for it on a node. Default: the limits."""
 

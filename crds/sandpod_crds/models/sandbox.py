@@ -30,8 +30,8 @@ class SandboxFields(Model):
     """What a Sandbox and a SandboxTemplate both have."""
 
     image: ImageReference | None = None
-    """The image that the sandbox runs, such as ghcr.io/acme/tools:1.2; any Linux image will do. Default:
-    Sandpod's own image, with bash, git, Python, Node.js and a C compiler."""
+    """The image that the sandbox runs, such as registry.example.com/tools:1.2; any Linux image will do.
+    Default: Sandpod's own image, with bash, git, Python, Node.js and a C compiler."""
     image_pull_policy: Literal["Always", "IfNotPresent", "Never"] | None = None
     """When the node fetches the image: Always, IfNotPresent or Never. Default: as Kubernetes does, Always for
     the tag latest and IfNotPresent otherwise."""

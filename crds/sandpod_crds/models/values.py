@@ -117,8 +117,8 @@ ImageReference = Annotated[
     Rule(
         f"""self.matches('^([a-zA-Z0-9-]+([.][a-zA-Z0-9-]+)*(:[0-9]+)?/)?{_PART}(/{_PART})*"""
         """(:[A-Za-z0-9_][A-Za-z0-9_.-]{0,127})?(@[a-z0-9]+:[0-9a-f]{32,})?$')""",
-        "write an image as registry/path:tag or registry/path@sha256:digest, such as ghcr.io/acme/tools:1.2; "
-        "no https://, no spaces, the path in lower case",
+        "write an image as registry/path:tag or registry/path@sha256:digest, such as "
+        "registry.example.com/tools:1.2; no https://, no spaces, the path in lower case",
     ),
 ]
 
