@@ -14,6 +14,7 @@ import aiohttp
 from aiohttp import http_exceptions
 from kubernetes.aio.client.configuration import Configuration
 from kubernetes.aio.client.rest import RESTClientObject
+from yarl import URL
 
 from .errors import ApiError, Gone, Json, Throttled, Unavailable, from_response, from_status
 from .kube_configuration import find_configuration
@@ -23,6 +24,10 @@ MERGE_PATCH: Final = "application/merge-patch+json"
 JSON_PATCH: Final = "application/json-patch+json"
 STRATEGIC_MERGE_PATCH: Final = "application/strategic-merge-patch+json"
 APPLY_PATCH: Final = "application/apply-patch+yaml"
+
+JSON: Final = "application/json"
+# Names, labels and versions of the objects, without their specs and statuses
+METADATA_ONLY: Final = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 
 PAGE: Final = 500
 # The longest line of a watch. An object is at most 1.5 MiB in etcd, and JSON escapes can blow it up; a line
@@ -65,13 +70,14 @@ class Kube:
     async def get(self, path: str, *, query: Query | None = None) -> Json:
         return await self._read(path, query=query)
 
-    async def list(self, path: str, *, query: Query | None = None) -> Json:
+    async def list(self, path: str, *, query: Query | None = None, metadata_only: bool = False) -> Json:
         """All items, fetched in pages of one consistent snapshot, under the last page's `metadata`."""
+        accept = METADATA_ONLY if metadata_only else JSON
         try:
-            return await self._list_pages(path, query={"limit": PAGE, **(query or {})})
+            return await self._list_pages(path, query={"limit": PAGE, **(query or {})}, accept=accept)
         except Gone:
             # The snapshot was compacted away between two pages; one big answer cannot be.
-            return await self._read(path, query=query)
+            return await self._read(path, query=query, accept=accept)
 
     async def create(self, path: str, body: Json, *, query: Query | None = None) -> Json:
         return await self.request("POST", path, query=_managed(query), body=body)
@@ -125,12 +131,13 @@ class Kube:
         query: Query | None = None,
         body: Body | None = None,
         content_type: str | None = None,
+        accept: str = JSON,
         timeout: float = 30.0,
     ) -> Json:
         """One request, one attempt."""
         limits = aiohttp.ClientTimeout(total=timeout)
         try:
-            response = await self._send(method, path, query, body, content_type, limits)
+            response = await self._send(method, path, query, body, content_type, accept, limits)
             async with response:
                 text = await response.read()
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
@@ -149,7 +156,7 @@ class Kube:
         query = {"watch": True, "allowWatchBookmarks": True, "timeoutSeconds": int(timeout), **(query or {})}
         limits = aiohttp.ClientTimeout(total=timeout + WATCH_GRACE, sock_connect=WATCH_GRACE)
         try:
-            response = await self._send("GET", path, query, None, None, limits)
+            response = await self._send("GET", path, query, None, None, JSON, limits)
             # Not `async with`: leaving it reads the rest of the answer to reuse the connection, and a watch
             # has no end.
             try:
@@ -168,25 +175,25 @@ class Kube:
         ) as error:
             raise _unreachable(error, f"watch {path}") from error
 
-    async def _list_pages(self, path: str, *, query: Query) -> Json:
-        page = await self._read(path, query=query)
+    async def _list_pages(self, path: str, *, query: Query, accept: str) -> Json:
+        page = await self._read(path, query=query, accept=accept)
         items = cast("list[Json]", page.get("items") or [])
         while token := page.get("metadata", {}).get("continue"):
-            page = await self._read(path, query={**query, "continue": token})
+            page = await self._read(path, query={**query, "continue": token}, accept=accept)
             items.extend(page.get("items") or [])
         return {**page, "items": items}
 
-    async def _read(self, path: str, *, query: Query | None) -> Json:
+    async def _read(self, path: str, *, query: Query | None, accept: str = JSON) -> Json:
         """A GET that is tried again when the server is busy or briefly gone. Writes are never repeated here:
         only their caller knows whether a second one would do harm.
         """
         for attempt in range(1, READ_ATTEMPTS):
             try:
-                return await self.request("GET", path, query=query)
+                return await self.request("GET", path, query=query, accept=accept)
             except (Throttled, Unavailable) as error:
                 delay = FIRST_DELAY * 2**attempt * random.uniform(0.5, 1.0)  # noqa: S311 - jitter is no secret
                 await asyncio.sleep(min(max(delay, error.retry_after or 0.0), LONGEST_DELAY))
-        return await self.request("GET", path, query=query)
+        return await self.request("GET", path, query=query, accept=accept)
 
     async def _send(
         self,
@@ -195,16 +202,18 @@ class Kube:
         query: Query | None,
         body: Body | None,
         content_type: str | None,
+        accept: str,
         limits: aiohttp.ClientTimeout,
     ) -> aiohttp.ClientResponse:
-        headers = {"Accept": "application/json", "Content-Type": content_type or "application/json"}
+        headers = {"Accept": accept, "Content-Type": content_type or JSON}
         headers["User-Agent"] = FIELD_MANAGER
         # Asking for the key is what makes kubernetes.aio read a service account's token again before it
         # expires.
         authorization = await self._configuration.get_api_key_with_prefix("BearerToken")
         if authorization is not None:
             headers["Authorization"] = authorization
-        url = f"{self.host}{path}{_encode(query)}"
+        # Already encoded: paths and queries are quoted where they are made, and must arrive as they are.
+        url = URL(f"{self.host}{path}{_encode(query)}", encoded=True)
         answer = await self._rest.request(method, url, headers=headers, body=body, _request_timeout=limits)
         return answer.response
 

@@ -18,6 +18,9 @@ from .errors import NotConfigured
 _in_cluster: Any = incluster_config
 _kubeconfig: Any = kube_config
 
+# The loaders trust the shape of what they read.
+_UNUSABLE = (ConfigException, OSError, ValueError, TypeError, AttributeError, yaml.YAMLError)
+
 
 async def find_configuration() -> Configuration:
     configuration = Configuration()
@@ -26,8 +29,8 @@ async def find_configuration() -> Configuration:
             _in_cluster.load_incluster_config(configuration)
         else:
             await _load_kubeconfig(configuration)
-    except (ConfigException, OSError, ValueError, yaml.YAMLError) as error:
-        raise NotConfigured(str(error)) from error
+    except _UNUSABLE as error:
+        raise NotConfigured(f"the API server's address and credentials cannot be read: {error}") from error
     configuration.proxy = configuration.proxy or _proxy(configuration.host)
     return configuration
 
@@ -42,16 +45,13 @@ async def _load_kubeconfig(configuration: Configuration) -> None:
     loader = await _kubeconfig.load_kube_config(
         paths, client_configuration=configuration, persist_config=False
     )
-    # There is no public way to ask whether a plugin makes the tokens.
-    user = loader._user
-    if user and "exec" in user:
+    # A plugin made the token and said for how long. One that does not say is not run for every request.
+    if hasattr(loader, "exec_plugin_expiry"):
 
         async def refresh(target: Configuration) -> None:
             # Returns at once while the plugin's token is good.
             await loader.load_from_exec_plugin()
-            token = getattr(loader, "token", None)
-            if token is not None:
-                target.api_key["BearerToken"] = token
+            target.api_key["BearerToken"] = loader.token
 
         # The attribute is typed as None; kubernetes.aio awaits whatever coroutine a hook returns.
         cast("Any", configuration).refresh_api_key_hook = refresh

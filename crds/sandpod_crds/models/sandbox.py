@@ -76,7 +76,7 @@ class SandboxFields(Model):
     """Shell commands to run once per workspace, in order, before the sandbox is Ready; without a workspace,
     at every start. Example: pip install -r requirements.txt."""
     network: Network | None = None
-    """Where the sandbox may connect to. Nobody but Sandpod can connect to the sandbox."""
+    """Where the sandbox may connect to. Default: the Internet, and nothing inside the cluster."""
     lifetime: Lifetime | None = None
     """When the sandbox is deleted by itself. The clock runs on while Sandpod is down."""
 
