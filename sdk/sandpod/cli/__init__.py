@@ -1,0 +1,62 @@
+"""The command line: `sandpod …`, which is also `kubectl sandbox …`.
+
+Each command is a module with `configure` and `run`. Only the one that was asked for is imported, and so
+`--help` and mistakes are answered without an HTTP client ever being loaded.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Sequence
+
+from sandpod.cli import _arguments, _guard
+
+COMMANDS = {
+    "create": "make a sandbox and wait until it is Ready",
+    "get": "list sandboxes, or show one",
+    "exec": "run a command in a sandbox",
+    "delete": "delete sandboxes",
+    "version": "versions of this program and of the cluster",
+    "completion": "print a script that completes commands and names in your shell",
+}
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    try:
+        return _dispatch(list(sys.argv[1:] if argv is None else argv))
+    except KeyboardInterrupt:
+        return _guard.INTERRUPTED
+    finally:
+        _guard.settle()
+
+
+def _dispatch(words: list[str]) -> int:
+    program = _arguments.program(sys.argv[0])
+    # What the shell's completion asks; not a command for people.
+    if words[:1] == ["__complete"]:
+        from sandpod.cli import completion
+
+        return completion.answer(words[1:])
+    options, name, rest = _arguments.split(words)
+    if name == "help":
+        options, name, rest = [], rest[0] if rest else "", ["--help"] if rest else []
+    top = _arguments.top_parser(program, COMMANDS)
+    chosen = top.parse_args(options)
+    chosen.program = program
+    if chosen.version:
+        name = "version"
+        rest = ["--client"]
+    if not name:
+        top.print_help()
+        return 0
+    if name not in COMMANDS:
+        top.error(_arguments.unknown_command(name, COMMANDS))
+    command = importlib.import_module(f"sandpod.cli.{name}")
+    parser = _arguments.Parser(prog=f"{program} {name}", description=command.DESCRIPTION)
+    parser.failure_code = getattr(command, "FAILURE_CODE", 1)
+    parser.usage_code = getattr(command, "FAILURE_CODE", 2)
+    parser.epilog = _arguments.examples(command.EXAMPLES, program)
+    command.configure(parser)
+    _arguments.add_target_options(parser)
+    return _guard.run(parser, lambda: command.run(parser.parse(rest, chosen)))

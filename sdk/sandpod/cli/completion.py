@@ -1,0 +1,110 @@
+"""`sandpod completion`: scripts for bash, zsh and fish, which ask this program for what could stand next."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import re
+import sys
+from collections.abc import Sequence
+
+from sandpod.cli import _arguments
+from sandpod.cli._arguments import Parser
+from sandpod.errors import SandpodError
+
+DESCRIPTION = "Print a script that completes commands, options and the names of sandboxes in your shell."
+
+EXAMPLES = """
+source <(sandpod completion bash)                         # in ~/.bashrc
+sandpod completion zsh > "${fpath[1]}/_sandpod"
+sandpod completion fish > ~/.config/fish/completions/sandpod.fish
+"""
+
+_SCRIPTS = {
+    "bash": """\
+_sandpod() {
+    local IFS=$'\\n'
+    COMPREPLY=($(sandpod __complete "${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null))
+}
+complete -o default -F _sandpod sandpod
+""",
+    "zsh": """\
+#compdef sandpod
+_sandpod() {
+    local -a found
+    found=("${(@f)$(sandpod __complete "${(@)words[2,CURRENT]}" 2>/dev/null)}")
+    if [[ -n "$found" ]]; then compadd -a found; else _files; fi
+}
+if [[ "$funcstack[1]" = _sandpod ]]; then _sandpod "$@"; else compdef _sandpod sandpod; fi
+""",
+    "fish": """\
+complete -c sandpod -f -a '(sandpod __complete (commandline -opc)[2..] (commandline -ct) 2>/dev/null)'
+""",
+}
+_NAMED = {"get", "exec", "delete"}
+_OPTION = re.compile(r"(?<![\\w-])(--?[a-z][a-z-]*)")
+
+
+def configure(parser: Parser) -> None:
+    parser.add_argument("shell", choices=sorted(_SCRIPTS))
+
+
+def run(args: argparse.Namespace) -> int:
+    sys.stdout.write(_SCRIPTS[args.shell])
+    return 0
+
+
+def answer(words: Sequence[str]) -> int:
+    """Prints what could stand for the last word, one to a line. Says nothing rather than anything wrong."""
+    *before, current = words or [""]
+    for candidate in _candidates(before, current):
+        if candidate.startswith(current):
+            print(candidate)
+    return 0
+
+
+def _candidates(before: Sequence[str], current: str) -> list[str]:
+    from sandpod.cli import COMMANDS
+
+    options, name, rest = _arguments.split(before)
+    if "--" in before:
+        return []
+    if name not in COMMANDS:
+        return (
+            _options(_arguments.top_parser("sandpod", COMMANDS)) if current.startswith("-") else [*COMMANDS]
+        )
+    if current.startswith("-"):
+        return _options(_parser_of(name))
+    if name == "completion":
+        return sorted(_SCRIPTS)
+    taken = [word for word in rest if not word.startswith("-")]
+    if name in _NAMED and (name == "delete" or not taken):
+        return [each for each in _names([*options, *rest]) if each not in taken]
+    return []
+
+
+def _parser_of(name: str) -> Parser:
+    parser = Parser(prog="sandpod", description="")
+    importlib.import_module(f"sandpod.cli.{name}").configure(parser)
+    _arguments.add_target_options(parser)
+    # A usage that a command wrote itself leaves its options out.
+    parser.usage = None
+    return parser
+
+
+def _options(parser: Parser) -> list[str]:
+    parser.usage = None
+    return sorted(set(_OPTION.findall(parser.format_usage())))
+
+
+def _names(words: Sequence[str]) -> list[str]:
+    from sandpod.sandbox import Sandbox
+
+    target = _arguments.Parser(prog="", description="")
+    _arguments.add_target_options(target, default=None)
+    try:
+        args, _ = target.parse_known_args(list(words))
+        with _arguments.connect(args, may_read_stdin=False) as client:
+            return [sandbox.name for sandbox in Sandbox.list(client=client)]
+    except (SandpodError, SystemExit):
+        return []
