@@ -71,7 +71,7 @@ def test_the_api_server_accepts_the_schemas_and_what_their_rules_cost(kubectl: K
 
 @pytest.fixture(scope="module")
 def changeable(kubectl: Kubectl) -> Any:
-    """A sandbox that exists, and is paused so that nothing starts."""
+    """A sandbox that exists."""
     text = manifest(BEFORE, name="manifests-changeable")
     kubectl("apply", "--namespace=default", "-f", "-", input=text)
     yield "sandbox/manifests-changeable"

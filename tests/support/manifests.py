@@ -83,7 +83,10 @@ BAD: dict[str, Bad] = {
     "milli-bytes": Bad(
         {"resources": {"limits": {"memory": "512m"}}},
         "spec.resources",
-        "a small m means thousandths of a byte",
+        "a small m thousandths of a byte",
+    ),
+    "memory in bytes": Bad(
+        {"resources": {"limits": {"memory": 512}}}, "spec.resources", "a plain number means bytes"
     ),
     "half a CPU": Bad(
         {"resources": {"limits": {"cpu": 0.5}}}, "spec.resources.limits.cpu", "must be of type integer,string"
@@ -240,7 +243,8 @@ GOOD: dict[str, Json] = {
 }
 
 BEFORE: Json = {
-    "paused": True,
+    # No node takes it, so that nothing runs.
+    "nodeSelector": {"nowhere": "true"},
     "workspace": {"size": "2Gi", "storageClassName": "standard"},
     "ports": [{"port": 8080, "tokenVersion": 2}],
 }

@@ -121,9 +121,9 @@ class ResourceRequirements(Model):
         ),
         Rule(
             """!has(self.limits) || !('memory' in self.limits) || !isQuantity(string(self.limits['memory']))
-            || quantity(string(self.limits['memory'])).compareTo(quantity('64Mi')) >= 0""",
-            "limits.memory must be at least 64Mi, as Sandpod's runtime alone needs up to 45Mi; write 512Mi "
-            "or 2Gi (a small m means thousandths of a byte)",
+            || quantity(string(self.limits['memory'])).compareTo(quantity('16Mi')) >= 0""",
+            "limits.memory is less than 16Mi, with which nothing starts; write 512Mi or 2Gi (a plain number "
+            "means bytes, and a small m thousandths of a byte)",
         ),
     )
 

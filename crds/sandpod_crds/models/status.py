@@ -62,7 +62,7 @@ class SandboxStatus(Model):
     started_at: datetime | None = None
     """When the runtime of the present pod first answered."""
     start_failures: int | None = None
-    """How many starts in a row have failed; 0 after one that worked."""
+    """How many starts in a row have failed. Empty after one that worked."""
     next_start_at: datetime | None = None
     """After failures: when the next start is tried."""
     observed_generation: int | None = None
