@@ -1,0 +1,3 @@
+"""What the rooms must agree on: the resources, their names, how secrets are derived, and the way to the
+Kubernetes API.
+"""

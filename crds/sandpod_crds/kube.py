@@ -21,8 +21,6 @@ from .kube_configuration import find_configuration
 from .names import FIELD_MANAGER
 
 MERGE_PATCH: Final = "application/merge-patch+json"
-JSON_PATCH: Final = "application/json-patch+json"
-STRATEGIC_MERGE_PATCH: Final = "application/strategic-merge-patch+json"
 APPLY_PATCH: Final = "application/apply-patch+yaml"
 
 JSON: Final = "application/json"
@@ -41,7 +39,6 @@ LONGEST_DELAY: Final = 5.0
 WATCH_GRACE: Final = 15.0
 
 Query = Mapping[str, str | int | bool]
-Body = Json | list[Json]
 
 
 class Kube:
@@ -100,7 +97,7 @@ class Kube:
     async def patch(
         self,
         path: str,
-        body: Body,
+        body: Json,
         *,
         content_type: str = MERGE_PATCH,
         query: Query | None = None,
@@ -129,7 +126,7 @@ class Kube:
         path: str,
         *,
         query: Query | None = None,
-        body: Body | None = None,
+        body: Json | None = None,
         content_type: str | None = None,
         accept: str = JSON,
         timeout: float = 30.0,
@@ -200,7 +197,7 @@ class Kube:
         method: str,
         path: str,
         query: Query | None,
-        body: Body | None,
+        body: Json | None,
         content_type: str | None,
         accept: str,
         limits: aiohttp.ClientTimeout,

@@ -1,5 +1,5 @@
 """Every word that two rooms must spell alike: API groups, kinds, labels, annotations, headers, ports, phases
-and conditions. Pure constants, and the two small functions that put them together.
+and conditions. Pure constants, and the function that puts the labels together.
 """
 
 from enum import StrEnum
@@ -62,10 +62,8 @@ LABEL_SANDBOX_UID: Final = f"{GROUP}/sandbox-uid"
 APP_NAME: Final = "sandpod"
 COMPONENT_SANDBOX: Final = "sandbox"
 COMPONENT_OPERATOR: Final = "operator"
-COMPONENT_GATEWAY: Final = "gateway"
 
 ANNOTATION_SPEC_HASH: Final = f"{GROUP}/spec-hash"
-ANNOTATION_WAKE_REQUESTED_AT: Final = f"{GROUP}/wake-requested-at"
 
 # What the operator watches pods by, on the server's side.
 SANDBOX_POD_SELECTOR: Final = f"{LABEL_MANAGED_BY}={APP_NAME},{LABEL_COMPONENT}={COMPONENT_SANDBOX}"
@@ -104,8 +102,3 @@ def child_labels(*, sandbox_name: str, sandbox_uid: str, version: str) -> dict[s
         LABEL_VERSION: version,
         LABEL_SANDBOX_UID: sandbox_uid,
     }
-
-
-def sandbox_selector(uid: str) -> str:
-    """The label selector that finds the children of the sandbox with this UID."""
-    return f"{SANDBOX_POD_SELECTOR},{LABEL_SANDBOX_UID}={uid}"

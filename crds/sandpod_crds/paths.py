@@ -4,7 +4,7 @@ checked, because some of them come from requests: `..` in a name must not lead t
 
 from urllib.parse import quote
 
-from .names import GROUP, POOLS, SANDBOXES, TEMPLATES, VERSION
+from .names import GROUP, SANDBOXES, VERSION
 
 CORE = "/api/v1"
 OURS = f"/apis/{GROUP}/{VERSION}"
@@ -14,20 +14,8 @@ def sandboxes(namespace: str | None = None, name: str | None = None, subresource
     return build(OURS, SANDBOXES, namespace=namespace, name=name, subresource=subresource)
 
 
-def templates(namespace: str | None = None, name: str | None = None) -> str:
-    return build(OURS, TEMPLATES, namespace=namespace, name=name)
-
-
-def pools(namespace: str | None = None, name: str | None = None, subresource: str | None = None) -> str:
-    return build(OURS, POOLS, namespace=namespace, name=name, subresource=subresource)
-
-
 def pods(namespace: str | None = None, name: str | None = None, subresource: str | None = None) -> str:
     return build(CORE, "pods", namespace=namespace, name=name, subresource=subresource)
-
-
-def claims(namespace: str | None = None, name: str | None = None) -> str:
-    return build(CORE, "persistentvolumeclaims", namespace=namespace, name=name)
 
 
 def events(namespace: str | None = None, name: str | None = None) -> str:
@@ -42,48 +30,16 @@ def config_maps(namespace: str | None = None, name: str | None = None) -> str:
     return build(CORE, "configmaps", namespace=namespace, name=name)
 
 
-def services(namespace: str | None = None, name: str | None = None) -> str:
-    return build(CORE, "services", namespace=namespace, name=name)
-
-
 def nodes(name: str | None = None) -> str:
     return build(CORE, "nodes", name=name)
-
-
-def namespaces(name: str | None = None) -> str:
-    return build(CORE, "namespaces", name=name)
-
-
-def ingresses(namespace: str | None = None, name: str | None = None) -> str:
-    return build("/apis/networking.k8s.io/v1", "ingresses", namespace=namespace, name=name)
-
-
-def network_policies(namespace: str | None = None, name: str | None = None) -> str:
-    return build("/apis/networking.k8s.io/v1", "networkpolicies", namespace=namespace, name=name)
-
-
-def leases(namespace: str | None = None, name: str | None = None) -> str:
-    return build("/apis/coordination.k8s.io/v1", "leases", namespace=namespace, name=name)
 
 
 def api_services(name: str | None = None) -> str:
     return build("/apis/apiregistration.k8s.io/v1", "apiservices", name=name)
 
 
-def custom_resource_definitions(name: str | None = None) -> str:
-    return build("/apis/apiextensions.k8s.io/v1", "customresourcedefinitions", name=name)
-
-
 def subject_access_reviews() -> str:
     return "/apis/authorization.k8s.io/v1/subjectaccessreviews"
-
-
-def self_subject_access_reviews() -> str:
-    return "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
-
-
-def token_reviews() -> str:
-    return "/apis/authentication.k8s.io/v1/tokenreviews"
 
 
 def version() -> str:

@@ -107,3 +107,33 @@ def test_a_change_that_would_lose_something_is_refused(kubectl: Kubectl, changea
 def test_a_change_that_loses_nothing_is_accepted(kubectl: Kubectl, changeable: str, spec: Json) -> None:
     patch = json.dumps({"spec": spec})
     kubectl("patch", changeable, "--namespace=default", "--dry-run=server", "--type=merge", "-p", patch)
+
+
+def test_a_pool_can_be_scaled_with_kubectl(kubectl: Kubectl, namespace: str) -> None:
+    pool = manifest({"templateRef": {"name": "none"}}, kind="SandboxPool")
+    kubectl("create", f"--namespace={namespace}", "-f", "-", input=pool)
+    kubectl("scale", f"--namespace={namespace}", "sandboxpool/trial", "--replicas=3")
+    shown = kubectl("get", f"--namespace={namespace}", "sbxp", "trial", "-o", "jsonpath={.spec.replicas}")
+    assert shown.stdout == "3"
+
+
+@pytest.mark.parametrize("word", ["sandboxes", "sbx", "sandpod", "all"])
+def test_kubectl_lists_sandboxes_by_each_of_their_names(kubectl: Kubectl, changeable: str, word: str) -> None:
+    lines = kubectl("get", "--namespace=default", word).stdout.splitlines()
+    assert any(line.split()[:5] == ["NAME", "PHASE", "READY", "SLEEPS-AFTER", "AGE"] for line in lines)
+    assert any(changeable.split("/")[1] in line for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("field", "words"),
+    [
+        ("sandbox", "A Linux computer for a person or an agent"),
+        ("sandbox.spec.sleepAfter", "45s, 10m or 1h30m, or whole seconds"),
+        ("sandbox.spec.ports", "from 1024 to 65535, not 3000"),
+        ("sandboxtemplate.spec", "Environment variables of every command"),
+        ("sandboxpool.spec", "How many unclaimed pods to keep warm"),
+    ],
+)
+def test_kubectl_explains_the_fields(kubectl: Kubectl, field: str, words: str) -> None:
+    shown = " ".join(kubectl("explain", field).stdout.split())
+    assert words in shown

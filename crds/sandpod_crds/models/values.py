@@ -11,7 +11,7 @@ from pydantic_core import CoreSchema, core_schema
 from .. import durations
 from ..errors import Json
 from ..markers import Bounds, FreeForm, IntOrString, Rule
-from ..names import CONTROL_PORT
+from ..names import CONTROL_PORT, ENV_PREFIX
 
 YEAR = 365 * 24 * 3600
 
@@ -105,8 +105,9 @@ EnvName = Annotated[
         "MY_VAR",
     ),
     Rule(
-        "!self.startsWith('SANDPOD_')",
-        "names that start with SANDPOD_ belong to Sandpod and would not reach your commands; choose another",
+        f"!self.startsWith('{ENV_PREFIX}')",
+        f"names that start with {ENV_PREFIX} belong to Sandpod and would not reach your commands; choose "
+        "another",
     ),
 ]
 
