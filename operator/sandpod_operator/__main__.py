@@ -1,0 +1,33 @@
+"""`python -m sandpod_operator`: the operator, until it is told to stop."""
+
+import asyncio
+import sys
+
+import uvloop
+
+from . import watching
+from .app import App
+from .errors import BadSettings
+from .settings import Settings, read_settings
+
+
+async def operate(settings: Settings) -> bool:
+    """True when it was told to stop, False when a part of it has died."""
+    app = App(settings)
+    await watching.run(app)
+    return not app.broken.is_set()
+
+
+def main() -> int:
+    try:
+        settings = read_settings()
+    except BadSettings as error:
+        print(error, file=sys.stderr)  # noqa: T201 - there is no log level yet
+        return 2
+    watching.configure_logging(settings.log_level)
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        return 0 if runner.run(operate(settings)) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

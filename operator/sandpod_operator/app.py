@@ -1,0 +1,133 @@
+"""Puts the operator's parts together, starts them and ends them."""
+
+import asyncio
+import logging
+import os
+from collections import Counter
+from collections.abc import Coroutine
+from importlib.metadata import version
+from typing import Any
+
+from aiohttp import web
+from sandpod_crds.kube import Kube
+
+from .bootstrap import find_runtime_mount, installation_key
+from .certificates import Certificates
+from .events import Recorder
+from .execute import Executor
+from .health import Health, serve
+from .metrics import Metrics
+from .objects import section
+from .observations import Answer, Key
+from .reconcile import Reconciler
+from .resync import Resync
+from .runtime_client import RuntimeClient
+from .settings import Installation, Settings
+from .store import Store
+from .times import utc_now
+from .workqueue import WorkQueue
+
+# Each waits for the API server most of the time. More would only queue up there.
+WORKERS = 32
+
+log = logging.getLogger(__name__)
+
+
+class App:
+    def __init__(self, settings: Settings) -> None:
+        loop = asyncio.get_running_loop()
+        self.store = Store()
+        self.queue: WorkQueue[Key] = WorkQueue(clock=loop)
+        self.metrics = Metrics()
+        # Set when a part has died: the process ends, and starts anew.
+        self.broken = asyncio.Event()
+        self._settings = settings
+        self._clock = loop.time
+        self._tasks: list[asyncio.Task[None]] = []
+        self._health: Health | None = None
+        self._kube: Kube | None = None
+        self._runtimes: RuntimeClient | None = None
+        self._server: web.AppRunner | None = None
+
+    async def start(self) -> None:
+        kube = self._kube = await Kube.connect()
+        key = await installation_key(kube, self._settings)
+        installation = Installation(
+            settings=self._settings,
+            version=version("sandpod"),
+            key=key,
+            runtime_mount=await find_runtime_mount(kube, self._settings),
+        )
+        runtimes = self._runtimes = RuntimeClient(
+            key=key, answered=self._answered, metrics=self.metrics, now=utc_now
+        )
+        recorder = Recorder(kube=kube, instance=os.uname().nodename, metrics=self.metrics, now=utc_now)
+        executor = Executor(
+            kube=kube, store=self.store, teller=recorder, asker=runtimes, metrics=self.metrics, now=utc_now
+        )
+        reconciler = Reconciler(
+            store=self.store,
+            queue=self.queue,
+            executor=executor,
+            installation=installation,
+            metrics=self.metrics,
+            now=utc_now,
+        )
+        resync = Resync(kube=kube, store=self.store, queue=self.queue, clock=self._clock)
+        health = self._health = Health(queue=self.queue, resync=resync, clock=self._clock)
+        self._count(health, runtimes)
+        self._server = await serve(health, self.metrics)
+        for number in range(WORKERS):
+            self._spawn(f"worker {number}", reconciler.work())
+        self._spawn("events", recorder.run())
+        self._spawn("resync", resync.run())
+        self._spawn("heartbeat", health.beat())
+        if self._settings.certificates == "Managed":
+            self._spawn("certificates", Certificates(kube=kube, settings=self._settings, now=utc_now).run())
+
+    async def stop(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        if self._runtimes is not None:
+            await self._runtimes.close()
+        if self._server is not None:
+            await self._server.cleanup()
+        if self._kube is not None:
+            await self._kube.close()
+
+    def seen(self, resource: str, key: Key) -> None:
+        """A watch has brought something about this key."""
+        self.metrics.watch_events.add(resource=resource)
+        if self._health is not None:
+            self._health.event_seen()
+        self.queue.add(key)
+
+    def _answered(self, key: Key, answer: Answer) -> None:
+        if self.store.put_answer(key, answer):
+            self.queue.add(key)
+
+    def _spawn(self, name: str, part: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(part, name=name)
+        task.add_done_callback(self._ended)
+        self._tasks.append(task)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        if not task.cancelled():
+            log.critical("%s has ended, and so does the operator", task.get_name(), exc_info=task.exception())
+            self.broken.set()
+
+    def _count(self, health: Health, runtimes: RuntimeClient) -> None:
+        gauge = self.metrics.gauge
+        gauge("queue_depth", "Sandboxes that wait to be looked at.", lambda: len(self.queue))
+        gauge("queue_delayed", "Sandboxes to be looked at later.", lambda: self.queue.delayed)
+        gauge("queue_oldest_seconds", "For how long the oldest has waited.", self.queue.oldest)
+        gauge("asking", "Runtimes that are being asked to answer.", lambda: len(runtimes))
+        gauge("loop_lag_seconds", "How late the event loop is.", lambda: health.lag)
+        gauge("last_event_age_seconds", "Since the last watch event; -1 before one.", health.last_event_age)
+        gauge("pods", "Pods of sandboxes.", lambda: len(self.store.pods))
+        gauge("sandboxes", "Sandboxes by phase.", self._phases, label="phase")
+
+    def _phases(self) -> dict[str, float]:
+        found = (self.store.sandboxes.get(key) for key in self.store.sandboxes)
+        return dict(Counter(str(section(obj or {}, "status").get("phase", "New")) for obj in found))

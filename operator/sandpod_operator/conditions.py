@@ -1,0 +1,83 @@
+"""The conditions that follow from the spec alone: which of its fields have an effect in this version, and
+what holds for workspace, previews and isolation. Nothing that a user sets is ignored in silence.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from sandpod_crds.models import SandboxSpec
+from sandpod_crds.names import ConditionType
+
+from .reasons import SENTENCES, Reason
+
+# Fields that the CRD has and this version does not act on.
+NOT_IMPLEMENTED = (
+    "template_ref",
+    "pool_ref",
+    "paused",
+    "sleep_after",
+    "workspace",
+    "ports",
+    "processes",
+    "setup",
+    "network",
+    "lifetime",
+)
+
+
+class Verdict(NamedTuple):
+    type: ConditionType
+    holds: bool
+    reason: Reason
+    message: str
+
+
+def verdicts(
+    spec: SandboxSpec, *, overridden: Sequence[str], restart_pending: str | None
+) -> Iterator[Verdict]:
+    yield _honored(spec, overridden=overridden, restart_pending=restart_pending)
+    if spec.workspace is not None:
+        yield _not_yet(ConditionType.WORKSPACE_READY, "workspace: files are on scratch space")
+    else:
+        yield _good(ConditionType.WORKSPACE_READY, Reason.SCRATCH_SPACE)
+    if spec.ports:
+        yield _not_yet(ConditionType.PREVIEW_READY, "ports: there are no preview URLs")
+    else:
+        yield _good(ConditionType.PREVIEW_READY, Reason.NO_PORTS)
+    if spec.isolation == "Strict":
+        yield Verdict(ConditionType.ISOLATED, False, Reason.INCOMPLETE, SENTENCES[Reason.INCOMPLETE])
+    else:
+        yield _good(ConditionType.ISOLATED, Reason.STANDARD)
+
+
+def _honored(spec: SandboxSpec, *, overridden: Sequence[str], restart_pending: str | None) -> Verdict:
+    without_effect = list(_without_effect(spec))
+    found: list[tuple[Reason, str]] = []
+    if without_effect:
+        found.append((Reason.NOT_IMPLEMENTED, f"No effect in this version: {', '.join(without_effect)}."))
+    if overridden:
+        found.append((Reason.OVERRIDDEN, f"Set by Sandpod, whatever the spec says: {', '.join(overridden)}."))
+    if restart_pending is not None:
+        found.append((Reason.RESTART_PENDING, restart_pending))
+    if not found:
+        return _good(ConditionType.SPEC_HONORED, Reason.ALL_FIELDS)
+    message = " ".join(sentence for _, sentence in found)
+    return Verdict(ConditionType.SPEC_HONORED, False, found[0][0], message)
+
+
+def _without_effect(spec: SandboxSpec) -> Iterator[str]:
+    fields = type(spec).model_fields
+    for name in NOT_IMPLEMENTED:
+        # An explicit default asks for nothing.
+        if getattr(spec, name) != fields[name].default:
+            yield fields[name].alias or name
+    if spec.user == "root" and spec.isolation != "Strict":
+        yield "user (root needs isolation: Strict)"
+
+
+def _good(condition: ConditionType, reason: Reason) -> Verdict:
+    return Verdict(condition, True, reason, SENTENCES[reason])
+
+
+def _not_yet(condition: ConditionType, what: str) -> Verdict:
+    return Verdict(condition, False, Reason.NOT_IMPLEMENTED, f"This version does not act on {what}.")

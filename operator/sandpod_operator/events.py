@@ -1,0 +1,162 @@
+"""Kubernetes events, for whoever reads `kubectl describe sandbox`. Written beside the work and never in its
+way: when there are too many, or the API server has no time, they are dropped.
+"""
+
+import asyncio
+import hashlib
+import logging
+from collections import OrderedDict, deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Protocol
+
+from sandpod_crds import paths
+from sandpod_crds.errors import ApiError, NotFound
+from sandpod_crds.models import Sandbox
+from sandpod_crds.names import API_VERSION, OPERATOR, SANDBOX_KIND
+
+from .metrics import Metrics
+from .objects import Json
+from .observations import Key
+from .plan import Notice
+from .times import format_time
+
+# Waiting to be written; more than that are dropped.
+MOST_WAITING = 1000
+# Remembered, so that the same again is a count on the old one. Kubernetes forgets events after an hour.
+MOST_REMEMBERED = 2000
+REMEMBERED_FOR = timedelta(minutes=30)
+# For one sandbox in that time, whatever it does.
+MOST_PER_SANDBOX = 50
+LONGEST_MESSAGE = 1024
+
+log = logging.getLogger(__name__)
+
+
+class Kube(Protocol):
+    async def create(self, path: str, body: Json) -> Json: ...
+
+    async def patch(self, path: str, body: Json) -> Json: ...
+
+
+@dataclass(kw_only=True, slots=True)
+class _Told:
+    name: str
+    first: datetime
+    count: int
+
+
+@dataclass(kw_only=True, slots=True)
+class _Budget:
+    until: datetime
+    left: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Waiting:
+    key: Key
+    uid: str
+    notice: Notice
+    at: datetime
+
+
+class Recorder:
+    def __init__(self, *, kube: Kube, instance: str, metrics: Metrics, now: Callable[[], datetime]) -> None:
+        self._kube = kube
+        self._instance = instance
+        self._metrics = metrics
+        self._now = now
+        self._waiting: deque[_Waiting] = deque()
+        self._wake = asyncio.Event()
+        self._told: OrderedDict[tuple[str, str], _Told] = OrderedDict()
+        self._budgets: OrderedDict[str, _Budget] = OrderedDict()
+
+    def tell(self, sandbox: Sandbox, notice: Notice) -> None:
+        uid = sandbox.metadata.uid
+        if len(self._waiting) >= MOST_WAITING:
+            self._metrics.events_dropped.add(cause="queue full")
+        elif not self._afford(uid):
+            self._metrics.events_dropped.add(cause="too many for one sandbox")
+        else:
+            key = Key(sandbox.metadata.namespace, sandbox.metadata.name)
+            self._waiting.append(_Waiting(key=key, uid=uid, notice=notice, at=self._now()))
+            self._wake.set()
+
+    async def run(self) -> None:
+        while True:
+            await self._wake.wait()
+            self._wake.clear()
+            await self.flush()
+
+    async def flush(self) -> None:
+        while self._waiting:
+            waiting = self._waiting.popleft()
+            try:
+                await self._write(waiting)
+            except ApiError as error:
+                self._metrics.events_dropped.add(cause="error")
+                log.warning("the event %s for %s is lost: %s", waiting.notice.reason, waiting.key, error)
+
+    async def _write(self, waiting: _Waiting) -> None:
+        told = self._told.get((waiting.uid, waiting.notice.reason))
+        if told is not None and waiting.at - told.first < REMEMBERED_FOR:
+            try:
+                await self._count(told, waiting)
+            except NotFound:
+                pass
+            else:
+                return
+        await self._create(waiting)
+
+    async def _count(self, told: _Told, waiting: _Waiting) -> None:
+        body: Json = {
+            "count": told.count + 1,
+            "lastTimestamp": format_time(waiting.at),
+            "message": waiting.notice.message[:LONGEST_MESSAGE],
+        }
+        self._metrics.api_writes.add(verb="patch", resource="events")
+        await self._kube.patch(paths.events(waiting.key.namespace, told.name), body)
+        told.count += 1
+
+    async def _create(self, waiting: _Waiting) -> None:
+        key, notice, at = waiting.key, waiting.notice, format_time(waiting.at)
+        unique = f"{waiting.uid} {notice.reason} {waiting.at.isoformat()}"
+        name = f"{key.name}.{hashlib.sha256(unique.encode()).hexdigest()[:16]}"
+        body: Json = {
+            "apiVersion": "v1",
+            "kind": "Event",
+            "metadata": {"name": name, "namespace": key.namespace},
+            "involvedObject": {
+                "apiVersion": API_VERSION,
+                "kind": SANDBOX_KIND,
+                "namespace": key.namespace,
+                "name": key.name,
+                "uid": waiting.uid,
+            },
+            "type": notice.tone.value,
+            "reason": notice.reason,
+            "message": notice.message[:LONGEST_MESSAGE],
+            "source": {"component": OPERATOR},
+            "reportingComponent": OPERATOR,
+            "reportingInstance": self._instance,
+            "firstTimestamp": at,
+            "lastTimestamp": at,
+            "count": 1,
+        }
+        self._metrics.api_writes.add(verb="create", resource="events")
+        await self._kube.create(paths.events(key.namespace), body)
+        self._told[waiting.uid, notice.reason] = _Told(name=name, first=waiting.at, count=1)
+        if len(self._told) > MOST_REMEMBERED:
+            self._told.popitem(last=False)
+
+    def _afford(self, uid: str) -> bool:
+        now = self._now()
+        budget = self._budgets.get(uid)
+        if budget is None or now >= budget.until:
+            self._budgets.pop(uid, None)
+            budget = self._budgets[uid] = _Budget(until=now + REMEMBERED_FOR, left=MOST_PER_SANDBOX)
+            if len(self._budgets) > MOST_REMEMBERED:
+                self._budgets.popitem(last=False)
+        budget.left -= 1
+        return budget.left >= 0

@@ -1,0 +1,187 @@
+"""What a pod's object says, in the words of the lifecycle: what keeps it from starting, whether its runtime's
+container runs, how it ended. Pure; the only module that knows the kubelet's reasons.
+"""
+
+import re
+from dataclasses import dataclass
+from datetime import datetime
+
+from sandpod_crds.names import ANNOTATION_SPEC_HASH, GROUP, SANDBOX_CONTAINER, SANDBOX_KIND
+
+from .objects import Json, controller, entries, owner_uid, section, uid_of
+from .reasons import Reason
+from .times import parse_time
+
+ANNOTATION_POD_HASH = f"{GROUP}/pod-hash"
+
+# As much of a dead container's last words as goes into a condition.
+LAST_LINES = 8
+LAST_CHARACTERS = 1000
+
+IMAGE_REASONS = frozenset(
+    {
+        "ErrImagePull",
+        "ImagePullBackOff",
+        "InvalidImageName",
+        "ErrImageNeverPull",
+        "ImageInspectError",
+        "RegistryUnavailable",
+        "SignatureValidationFailed",
+    }
+)
+# The kubelet says the same failure in two ways in turn; without its own words for "again" they are one
+# message, and the status is not rewritten at each of them.
+_BACK_OFF = re.compile(r'^Back-off pulling image "[^"]*"(: )?(ErrImagePull: )?')
+_FAILED_TO = re.compile(r'^failed to pull( and unpack)? image "[^"]*": ')
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Trouble:
+    """A reason for a condition, and the facts for its message."""
+
+    reason: Reason
+    message: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PodFacts:
+    name: str
+    uid: str
+    created_at: datetime
+    owner_uid: str | None
+    # The owner is a sandbox of this name, the present one or one that is gone.
+    of_sandbox: bool
+    pod_hash: str
+    spec_hash: str
+    ip: str | None
+    node: str | None
+    # The moment from which the pod has no right to exist any more.
+    deleted_at: datetime | None
+    deleted_by: str
+    # It mounts a PersistentVolumeClaim.
+    has_claim: bool
+    running_since: datetime | None
+    # It is not running yet, and the kubelet or the scheduler say why; they keep trying.
+    obstacle: Trouble | None
+    # It is over, and will not start again by itself.
+    end: Trouble | None
+    node_responds: bool
+
+
+def facts(pod: Json) -> PodFacts:
+    metadata: Json = pod["metadata"]
+    status: Json = section(pod, "status")
+    annotations: Json = section(metadata, "annotations")
+    deleted = metadata.get("deletionTimestamp")
+    state = _state(_container(status))
+    running: Json | None = state.get("running")
+    conditions = {c["type"]: c for c in entries(status, "conditions")}
+    end = _end(status, state)
+    return PodFacts(
+        name=metadata["name"],
+        uid=uid_of(pod),
+        created_at=parse_time(metadata["creationTimestamp"]),
+        owner_uid=owner_uid(pod),
+        of_sandbox=_of_sandbox(metadata),
+        pod_hash=annotations.get(ANNOTATION_POD_HASH, ""),
+        spec_hash=annotations.get(ANNOTATION_SPEC_HASH, ""),
+        ip=status.get("podIP") or None,
+        node=section(pod, "spec").get("nodeName"),
+        deleted_at=parse_time(deleted) if deleted else None,
+        deleted_by=_sentence(
+            conditions.get("DisruptionTarget", {}).get("message") or "by somebody, or with its node"
+        ),
+        has_claim=any(
+            "persistentVolumeClaim" in volume for volume in entries(section(pod, "spec"), "volumes")
+        ),
+        running_since=parse_time(running["startedAt"]) if running and running.get("startedAt") else None,
+        obstacle=None if running or end else _obstacle(status, conditions),
+        end=end,
+        node_responds=_node_responds(conditions),
+    )
+
+
+def _of_sandbox(metadata: Json) -> bool:
+    owner = controller(metadata)
+    group = str(owner.get("apiVersion", "")).partition("/")[0]
+    return (group, owner.get("kind"), owner.get("name")) == (GROUP, SANDBOX_KIND, metadata["name"])
+
+
+def _obstacle(status: Json, conditions: dict[str, Json]) -> Trouble | None:
+    scheduled = conditions.get("PodScheduled", {})
+    if scheduled.get("status") == "False":
+        gated = scheduled.get("reason") == "SchedulingGated"
+        reason = Reason.SCHEDULING_GATED if gated else Reason.UNSCHEDULABLE
+        return Trouble(reason=reason, message=_sentence(scheduled.get("message", "")))
+    for container in (*(entries(status, "initContainerStatuses")), _container(status)):
+        waiting: Json = section(_state(container), "waiting")
+        reason, message = waiting.get("reason", ""), waiting.get("message", "")
+        image = container.get("image", "")
+        if reason in IMAGE_REASONS:
+            detail = _FAILED_TO.sub("", _BACK_OFF.sub("", message)) or reason
+            return Trouble(reason=Reason.IMAGE_MISSING, message=f"{image}: {_sentence(detail)}")
+        if reason == "CreateContainerConfigError":
+            return Trouble(reason=Reason.CONFIG_MISSING, message=_sentence(message))
+        if reason.endswith("Error"):
+            return Trouble(reason=Reason.CONTAINER_NOT_CREATED, message=_sentence(message or reason))
+    return None
+
+
+def _end(status: Json, state: Json) -> Trouble | None:
+    over = status.get("phase") in ("Failed", "Succeeded")
+    if over and status.get("reason") == "Evicted":
+        return Trouble(reason=Reason.EVICTED, message=_sentence(status.get("message", "")))
+    terminated: Json | None = state.get("terminated")
+    if terminated is not None:
+        return _terminated(terminated, what="the runtime")
+    if not over:
+        return None
+    for container in entries(status, "initContainerStatuses"):
+        terminated = _state(container).get("terminated")
+        if terminated is not None and terminated.get("exitCode") != 0:
+            trouble = _terminated(terminated, what=f"the init container {container['name']}")
+            return Trouble(reason=Reason.START_FAILED, message=trouble.message)
+    reason, message = status.get("reason") or "no reason given", status.get("message", "")
+    return Trouble(reason=Reason.POD_FAILED, message=_sentence(f"{reason}: {message}" if message else reason))
+
+
+def _terminated(terminated: Json, *, what: str) -> Trouble:
+    code, reason = terminated.get("exitCode"), terminated.get("reason", "")
+    words = _last_words(terminated.get("message") or "")
+    said = f"; it said: {words}" if words else ""
+    if reason == "OOMKilled":
+        return Trouble(
+            reason=Reason.OOM_KILLED, message=f"{what} was killed because it used more memory than its limit"
+        )
+    if reason in ("StartError", "ContainerCannotRun"):
+        return Trouble(reason=Reason.START_FAILED, message=f"{what} could not be started{said}")
+    if code == 0:
+        return Trouble(reason=Reason.RUNTIME_EXITED, message=f"{what} exited with code 0{said}")
+    return Trouble(reason=Reason.CRASHED, message=f"{what} exited with code {code}{said}")
+
+
+def _node_responds(conditions: dict[str, Json]) -> bool:
+    # The node controller turns Ready off when it has not heard from the node, and leaves the kubelet's last
+    # word about the containers as it is.
+    ready, containers = conditions.get("Ready", {}), conditions.get("ContainersReady", {})
+    lost = ready.get("status") == "False" and containers.get("status") == "True"
+    return not lost or ready.get("reason") == "ReadinessGatesNotReady"
+
+
+def _container(status: Json) -> Json:
+    statuses = entries(status, "containerStatuses")
+    return next((c for c in statuses if c.get("name") == SANDBOX_CONTAINER), Json())
+
+
+def _state(container: Json) -> Json:
+    return section(container, "state")
+
+
+def _sentence(text: str) -> str:
+    text = " ".join(text.split())
+    return text[:LAST_CHARACTERS] or "no message"
+
+
+def _last_words(text: str) -> str:
+    lines = [line.strip() for line in text.strip().splitlines() if line.strip()]
+    return " | ".join(lines[-LAST_LINES:])[-LAST_CHARACTERS:]

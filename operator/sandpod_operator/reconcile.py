@@ -1,0 +1,102 @@
+"""Brings one sandbox at a time to where it should be: what is known -> decide -> execute, until nothing is
+left to do.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from datetime import datetime
+
+from sandpod_crds.errors import ApiError
+from sandpod_crds.models import Sandbox
+
+from .case import Situation
+from .decide import decide
+from .execute import Executor
+from .metrics import Metrics
+from .observations import Key
+from .pods import facts
+from .settings import Installation
+from .store import Store
+from .workqueue import WorkQueue
+
+# More steps than any way through the lifecycle has. Beyond, two decisions undo each other, and the back-off
+# keeps that from hurting the cluster.
+MOST_STEPS = 12
+
+log = logging.getLogger(__name__)
+
+
+class TooManySteps(Exception):
+    pass
+
+
+class Reconciler:
+    def __init__(
+        self,
+        *,
+        store: Store,
+        queue: WorkQueue[Key],
+        executor: Executor,
+        installation: Installation,
+        metrics: Metrics,
+        now: Callable[[], datetime],
+    ) -> None:
+        self._store = store
+        self._queue = queue
+        self._executor = executor
+        self._installation = installation
+        self._metrics = metrics
+        self._now = now
+
+    async def work(self) -> None:
+        """One worker; run several of them."""
+        while True:
+            key = await self._queue.get()
+            try:
+                await self.reconcile(key)
+            except asyncio.CancelledError:
+                raise
+            except Exception as error:
+                self._fail(key, error)
+            else:
+                self._queue.forget(key)
+            finally:
+                self._queue.done(key)
+
+    async def reconcile(self, key: Key) -> None:
+        self._metrics.reconciles.add()
+        for _ in range(MOST_STEPS):
+            situation = look(self._store, key)
+            plan = decide(situation, now=self._now(), installation=self._installation)
+            if not await self._executor.carry_out(plan, key=key, sandbox=situation.sandbox):
+                if plan.look_again_at is not None:
+                    delay = (plan.look_again_at - self._now()).total_seconds()
+                    self._queue.add_after(key, max(delay, 0.001))
+                return
+        raise TooManySteps(f"{key} is not settled after {MOST_STEPS} steps")
+
+    def _fail(self, key: Key, error: Exception) -> None:
+        self._metrics.failures.add()
+        if isinstance(error, ApiError):
+            delay = self._queue.retry(key, at_least=error.retry_after or 0.0)
+            log.warning("%s: %s; again in %.1f s", key, error, delay)
+        else:
+            delay = self._queue.retry(key)
+            log.error("%s: again in %.1f s", key, delay, exc_info=error)
+
+
+def look(store: Store, key: Key) -> Situation:
+    """All that is known about a key."""
+    obj = store.sandboxes.get(key)
+    pod = store.pods.get(key)
+    found = facts(pod) if pod is not None else None
+    return Situation(
+        key=key,
+        sandbox=Sandbox.model_validate(obj) if obj is not None else None,
+        orphaning=obj is not None and "orphan" in (obj["metadata"].get("finalizers") or []),
+        departed=store.departed(key),
+        pod=found,
+        answer=store.answer(found.uid) if found is not None else None,
+        refusal=store.refusal(key),
+    )

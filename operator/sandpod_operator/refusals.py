@@ -1,0 +1,89 @@
+"""What it means when the API server does not take a sandbox's pod: whether to try again at once, or to say
+why in a condition and try later. Pure.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from sandpod_crds.errors import ApiError, Conflict, Forbidden, Gone, NotFound, Throttled, Unavailable
+
+from .objects import Json, controller, section
+from .observations import Refusal
+from .reasons import Reason
+
+LONGEST_PAUSE = timedelta(minutes=5)
+PAUSES = {
+    # Somebody may free it at any moment.
+    Reason.QUOTA_EXCEEDED: timedelta(seconds=5),
+    Reason.NAME_TAKEN: timedelta(seconds=5),
+    Reason.POD_SECURITY: timedelta(seconds=30),
+    Reason.FORBIDDEN: timedelta(seconds=15),
+    # Only another spec can help, and that is tried at once.
+    Reason.INVALID_POD: LONGEST_PAUSE,
+    Reason.INVALID_POD_TEMPLATE: LONGEST_PAUSE,
+}
+LONGEST_MESSAGE = 2000
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Subject:
+    """Whose pod was refused."""
+
+    uid: str
+    generation: int
+    has_template: bool
+
+
+def refusal(error: ApiError, *, subject: Subject, now: datetime, before: Refusal | None) -> Refusal | None:
+    """None when the error says nothing about the pod: then the same request may work in a moment."""
+    reason = _reason(error, has_template=subject.has_template)
+    if reason is None:
+        return None
+    return make_refusal(reason, error.message, subject=subject, now=now, before=before)
+
+
+def make_refusal(
+    reason: Reason, message: str, *, subject: Subject, now: datetime, before: Refusal | None
+) -> Refusal:
+    again = before is not None and (before.reason, before.generation) == (reason, subject.generation)
+    tries = before.tries + 1 if before is not None and again else 1
+    pause = min(PAUSES[reason] * 2 ** min(tries - 1, 16), LONGEST_PAUSE)
+    return Refusal(
+        sandbox_uid=subject.uid,
+        generation=subject.generation,
+        reason=reason,
+        message=" ".join(message.split())[:LONGEST_MESSAGE],
+        retry_at=now.replace(microsecond=0) + pause,
+        tries=tries,
+    )
+
+
+def stranger(pod: Json, *, sandbox_uid: str) -> str | None:
+    """Why a pod that has the name of our pod cannot be it; None when it is ours or an earlier sandbox's."""
+    metadata = pod["metadata"]
+    owner = controller(metadata)
+    labels = section(metadata, "labels")
+    labelled = labels.get("app.kubernetes.io/managed-by") == "sandpod"
+    if owner.get("uid") == sandbox_uid:
+        return None if labelled else "it was, but somebody has changed its labels, by which it is watched."
+    if owner.get("kind") == "Sandbox" and labelled:
+        return None
+    if owner:
+        return f"it belongs to the {owner.get('kind')} {owner.get('name')}."
+    return "it belongs to nobody."
+
+
+def _reason(error: ApiError, *, has_template: bool) -> Reason | None:
+    if (
+        isinstance(error, Throttled | Unavailable | Gone | Conflict | NotFound)
+        or not 400 <= error.status < 500
+    ):
+        return None
+    if not isinstance(error, Forbidden):
+        # 422 breaks a rule, 400 has a wrong type somewhere, others are admission webhooks' own.
+        return Reason.INVALID_POD_TEMPLATE if has_template else Reason.INVALID_POD
+    if "exceeded quota" in error.message:
+        return Reason.QUOTA_EXCEEDED
+    if "violates PodSecurity" in error.message:
+        return Reason.POD_SECURITY
+    return Reason.FORBIDDEN

@@ -1,0 +1,1 @@
+"""Builders of the objects that the operator creates. Pure."""

@@ -1,0 +1,183 @@
+"""Asks the runtime of a fresh pod to be ours, again and again until it answers. In the background: a worker
+of the queue never waits for a pod.
+"""
+
+import asyncio
+import ipaddress
+import json
+import logging
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any, cast
+
+import aiohttp
+from sandpod_crds.keys import bind_token, credential
+from sandpod_crds.names import BIND_TOKEN_HEADER, CONTROL_PORT, CREDENTIAL_HEADER
+
+from .metrics import Metrics
+from .objects import Json
+from .observations import Answer, Answered, Key
+from .plan import Ask
+
+# The runtime needs a moment from the pod's address to its first answer, and every millisecond of it is
+# waited for.
+FIRST_PAUSE = 0.02
+EAGER_FOR = 3.0
+LONGEST_PAUSE = 1.0
+# For a connection in the cluster's own network. A lost packet must not cost the second that TCP would wait.
+CONNECT_SECONDS = 0.5
+ANSWER_SECONDS = 5.0
+# Requests at a time; a storm of starts takes turns.
+MOST_AT_ONCE = 64
+LONGEST_ANSWER = 64 * 1024
+
+log = logging.getLogger(__name__)
+
+
+class RuntimeClient:
+    """At most one asking for each sandbox, for its present pod."""
+
+    def __init__(
+        self,
+        *,
+        key: bytes,
+        answered: Callable[[Key, Answer], None],
+        metrics: Metrics,
+        now: Callable[[], datetime],
+        port: int = CONTROL_PORT,
+    ) -> None:
+        self._key = key
+        self._answered = answered
+        self._metrics = metrics
+        self._now = now
+        self._port = port
+        self._asking: dict[Key, tuple[Ask, asyncio.Task[None]]] = {}
+        self._turns = asyncio.Semaphore(MOST_AT_ONCE)
+        self._session: aiohttp.ClientSession | None = None
+
+    def __len__(self) -> int:
+        return len(self._asking)
+
+    def want(self, key: Key, ask: Ask | None) -> None:
+        """Ask this from now on; None: ask nothing. Whatever else was asked for the sandbox ends."""
+        asking = self._asking.get(key)
+        if asking is not None:
+            if asking[0] == ask:
+                return
+            asking[1].cancel()
+            del self._asking[key]
+        if ask is not None:
+            task = asyncio.create_task(self._ask(key, ask), name=f"ask {key}")
+            self._asking[key] = (ask, task)
+
+    async def close(self) -> None:
+        tasks = [task for _, task in self._asking.values()]
+        self._asking.clear()
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        if self._session is not None:
+            await self._session.close()
+
+    async def _ask(self, key: Key, ask: Ask) -> None:
+        clock = asyncio.get_running_loop().time
+        begun, pause = clock(), FIRST_PAUSE
+        while (answer := await self._attempt_in_turn(ask)) is None:
+            await asyncio.sleep(pause)
+            if clock() - begun > EAGER_FOR:
+                pause = min(pause * 1.5, LONGEST_PAUSE)
+        # Before it is told: what is decided then may be to ask again.
+        self._asking.pop(key, None)
+        self._metrics.asks.add(outcome=answer.outcome.value)
+        self._answered(key, answer)
+
+    async def _attempt_in_turn(self, ask: Ask) -> Answer | None:
+        async with self._turns:
+            try:
+                return await self._attempt(ask)
+            except (aiohttp.ClientError, OSError, TimeoutError):
+                self._metrics.asks.add(outcome="NoAnswer")
+                return None
+
+    async def _attempt(self, ask: Ask) -> Answer | None:
+        host = _host(ask.ip)
+        if host is None:
+            return self._refused(ask, f"its address {ask.ip} is not one that a pod can have.")
+        url = f"http://{host}:{self._port}/api"
+        token = bind_token(key=self._key, namespace=ask.namespace, pod_name=ask.pod_name)
+        secret = credential(key=self._key, pod_uid=ask.pod_uid)
+        status, body = await self._request(
+            "POST", f"{url}/bind", headers={BIND_TOKEN_HEADER: token}, body=_bind(ask, secret)
+        )
+        if status == 200:
+            return self._bound(ask, version=body.get("runtimeVersion"), spec_hash=ask.spec_hash)
+        if status == 401:
+            return self._refused(ask, "it was made with another key of the installation.")
+        if status == 409:
+            # Bound already: by us, before a crash or a lost answer, or by somebody else.
+            status, body = await self._request("GET", f"{url}/version", headers={CREDENTIAL_HEADER: secret})
+            if status == 200:
+                return self._bound(ask, version=body.get("version"), spec_hash="")
+            return self._refused(ask, "somebody else has bound it.") if status == 401 else None
+        if 400 <= status < 500:
+            return self._refused(ask, f"it answered {status} {body.get('code')}: {body.get('message')}")
+        return None
+
+    async def _request(
+        self, method: str, url: str, *, headers: dict[str, str], body: Json | None = None
+    ) -> tuple[int, Json]:
+        if self._session is None:
+            # A connection of its own for each: what listens at an address may change at any time.
+            connector = aiohttp.TCPConnector(force_close=True, limit=0)
+            limits = aiohttp.ClientTimeout(total=ANSWER_SECONDS, sock_connect=CONNECT_SECONDS)
+            self._session = aiohttp.ClientSession(connector=connector, timeout=limits, trust_env=False)
+        async with self._session.request(
+            method, url, headers=headers, json=body, allow_redirects=False
+        ) as response:
+            text = b""
+            async for chunk in response.content.iter_any():
+                text += chunk
+                if len(text) > LONGEST_ANSWER:
+                    break
+        return response.status, _decode(text)
+
+    def _bound(self, ask: Ask, *, version: Any, spec_hash: str) -> Answer:
+        return Answer(
+            pod_uid=ask.pod_uid,
+            outcome=Answered.BOUND,
+            at=self._now(),
+            version=str(version or "")[:64],
+            spec_hash=spec_hash,
+        )
+
+    def _refused(self, ask: Ask, message: str) -> Answer:
+        return Answer(pod_uid=ask.pod_uid, outcome=Answered.REFUSED, at=self._now(), message=message[:500])
+
+
+def _host(ip: str) -> str | None:
+    """For a URL. None for an address that is no pod's: somebody wants us to talk to something else."""
+    try:
+        address = ipaddress.ip_address(ip)
+    except ValueError:
+        return None
+    if address.is_loopback or address.is_link_local or address.is_unspecified or address.is_multicast:
+        return None
+    return f"[{address}]" if address.version == 6 else str(address)
+
+
+def _bind(ask: Ask, secret: str) -> Json:
+    return {
+        "sandbox": {"namespace": ask.namespace, "name": ask.sandbox_name, "uid": ask.sandbox_uid},
+        "pod": {"name": ask.pod_name, "uid": ask.pod_uid},
+        "credential": secret,
+        "env": ask.env,
+        "lifecycle": {"sleepAfterSeconds": ask.sleep_after_seconds, "keepAlive": ask.keep_alive},
+    }
+
+
+def _decode(text: bytes) -> Json:
+    try:
+        value = json.loads(text)
+    except ValueError:
+        return {}
+    return cast("Json", value) if isinstance(value, dict) else {}

@@ -1,0 +1,78 @@
+"""What the chart tells the operator, as one JSON object in SANDPOD_SETTINGS, and what is found out beside."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic.alias_generators import to_camel
+from sandpod_crds import names
+
+from .errors import BadSettings
+
+
+class _Settings(BaseModel):
+    # A typo in a setting must not pass for the default.
+    model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True, extra="forbid", frozen=True)
+
+
+class RuntimeMount(StrEnum):
+    AUTO = "Auto"
+    IMAGE_VOLUME = "ImageVolume"
+    INIT_CONTAINER = "InitContainer"
+
+
+class Defaults(_Settings):
+    """What a sandbox gets that does not say otherwise."""
+
+    user: int = Field(default=1000, ge=1, le=2_147_483_647)
+    resources: dict[str, dict[str, str | int]] = {}
+
+
+class Settings(_Settings):
+    sandbox_image: str
+    runtime_image: str
+    system_namespace: str = names.SYSTEM_NAMESPACE
+    # Shell patterns of images that have the runtime inside; `sandbox_image` has it anyway.
+    built_in_images: list[str] = []
+    runtime_mount: RuntimeMount = RuntimeMount.AUTO
+    # Of our own images. A user's image follows Kubernetes' defaults.
+    image_pull_policy: Literal["Always", "IfNotPresent", "Never"] = "IfNotPresent"
+    image_pull_secrets: list[str] = []
+    defaults: Defaults = Defaults()
+    key_secret: str = names.KEY_SECRET
+    tls_secret: str = names.TLS_SECRET
+    gateway_service: str = names.GATEWAY
+    api_service: str = names.RUN_API_SERVICE
+    certificates: Literal["Managed", "External"] = "Managed"
+    start_timeout_seconds: float = Field(default=60, gt=0)
+    log_level: Literal["debug", "info", "warning", "error"] = "info"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Installation:
+    """All that a decision depends on besides the cluster's objects."""
+
+    settings: Settings
+    version: str
+    # The installation's secret: everything that authenticates is derived from it.
+    key: bytes = field(repr=False)
+    # Resolved: never Auto.
+    runtime_mount: RuntimeMount
+
+
+def read_settings(environment: Mapping[str, str] = os.environ) -> Settings:
+    text = environment.get(names.SETTINGS_ENV)
+    if not text:
+        raise BadSettings(f"{names.SETTINGS_ENV} is not set; the chart sets it to a JSON object")
+    try:
+        return Settings.model_validate_json(text)
+    except ValidationError as error:
+        raise BadSettings(f"{names.SETTINGS_ENV}: {_sentence(error)}") from error
+
+
+def _sentence(error: ValidationError) -> str:
+    details: list[Any] = list(error.errors(include_url=False, include_input=False))
+    return "; ".join(f"{'.'.join(map(str, each['loc'])) or 'it'}: {each['msg']}" for each in details)

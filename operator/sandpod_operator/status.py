@@ -1,0 +1,163 @@
+"""The status of a sandbox while it is being worked out: begun from what it was, changed by words of the
+lifecycle, finished as a whole.
+"""
+
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+from typing import Any
+
+from sandpod_crds.models import Condition, Sandbox, SandboxStatus
+from sandpod_crds.names import ConditionType, Phase
+
+from .conditions import Verdict
+from .objects import Json
+from .observations import Answer
+from .pods import PodFacts
+from .reasons import Reason, sentence
+
+# After the n-th failed start in a row the next one is tried 2 to the power of n-1 seconds later, at most
+# these.
+LONGEST_PAUSE = timedelta(minutes=5)
+FAILURES_UNTIL_FAILED = 5
+# A sandbox that has run so long has started; before, another end counts as one more failed start.
+STABLE = timedelta(seconds=60)
+
+
+class Draft:
+    def __init__(self, sandbox: Sandbox, *, now: datetime) -> None:
+        self._old = sandbox.status
+        self._pod_name = sandbox.metadata.name
+        self._generation = sandbox.metadata.generation
+        self._now = now.replace(microsecond=0)
+        self._fields: dict[str, Any] = dict(sandbox.status)
+        self._conditions = {condition.type: condition for condition in sandbox.status.conditions}
+
+    @property
+    def ready_reason(self) -> str:
+        """The reason that Ready had before."""
+        return next((c.reason for c in self._old.conditions if c.type == ConditionType.READY), "")
+
+    @property
+    def running_spec_hash(self) -> str | None:
+        """Of the spec that the pod was made from, once people may work in it."""
+        return self._fields["spec_hash"] if self._fields["started_at"] is not None else None
+
+    def mark_starting(self, pod: PodFacts, *, image: str, reason: Reason = Reason.STARTING) -> None:
+        self._hold(pod, image=image)
+        self._set(phase=Phase.STARTING)
+        self._ready(False, reason)
+
+    def mark_obstructed(self, pod: PodFacts, *, image: str, reason: Reason, detail: str) -> None:
+        """The pod is there and waits for something that is not ours to bring."""
+        self._hold(pod, image=image)
+        self._set(phase=Phase.PENDING)
+        self._ready(False, reason, detail)
+
+    def mark_running(self, pod: PodFacts, *, answer: Answer | None, image: str) -> None:
+        """`answer` is None when the status says already that this pod has answered."""
+        self._set(phase=Phase.RUNNING, pod_ip=pod.ip)
+        if answer is not None:
+            self._hold(pod, image=image)
+            self._set(
+                spec_hash=answer.spec_hash or pod.spec_hash,
+                runtime_version=answer.version or None,
+                started_at=answer.at.replace(microsecond=0),
+            )
+        if pod.node_responds:
+            self._ready(True, Reason.RUNTIME_ANSWERS)
+        else:
+            self._ready(False, Reason.NODE_NOT_RESPONDING, pod.node or "")
+
+    def mark_lost(self, reason: Reason, detail: str = "") -> None:
+        """The pod that this status speaks of is over: count it, say why, and when there will be another."""
+        failures = self._old.start_failures or 0
+        started = self._old.started_at
+        if started is not None:
+            self._set(restarts=(self._old.restarts or 0) + 1)
+        if started is not None and self._now - started >= STABLE:
+            self._set(start_failures=None, next_start_at=None, phase=Phase.STARTING)
+        else:
+            failures += 1
+            pause = min(timedelta(seconds=2 ** min(failures - 1, 16)), LONGEST_PAUSE)
+            failed = failures >= FAILURES_UNTIL_FAILED
+            self._set(
+                start_failures=failures,
+                next_start_at=self._now + pause,
+                phase=Phase.FAILED if failed else Phase.PENDING,
+            )
+        self._let_go()
+        self._ready(False, reason, detail)
+
+    def mark_waiting(self, reason: Reason, detail: str = "", *, until: datetime | None = None) -> None:
+        """There is no pod, and starting one now is of no use."""
+        self._let_go()
+        self._set(phase=Phase.PENDING, next_start_at=until)
+        self._ready(False, reason, detail)
+
+    def mark_replaced(self) -> None:
+        """The pod is given up before anybody worked in it: no failure, and no pause."""
+        self._let_go()
+        self._set(phase=Phase.STARTING, next_start_at=None)
+        self._ready(False, Reason.REPLACED)
+
+    def forgive(self) -> datetime | None:
+        """Forget the failures before a start that lasts; returns when to do so if it is too early."""
+        if not self._fields["start_failures"] or self._fields["started_at"] is None:
+            return None
+        due: datetime = self._fields["started_at"] + STABLE
+        if self._now < due:
+            return due
+        self._set(start_failures=None)
+        return None
+
+    def finish(self, verdicts: Iterable[Verdict]) -> SandboxStatus | None:
+        """The whole status; None when it says what the old one says."""
+        for verdict in verdicts:
+            self._condition(verdict.type, verdict.holds, verdict.reason, verdict.message)
+        known: list[str] = list(ConditionType)
+        others = [c for c in self._conditions.values() if c.type not in known]
+        ours = [self._conditions[each] for each in known if each in self._conditions]
+        self._set(conditions=[*ours, *others], observed_generation=self._generation)
+        status = SandboxStatus(**self._fields)
+        return None if status == self._old else status
+
+    def _hold(self, pod: PodFacts, *, image: str) -> None:
+        if self._fields["pod_uid"] != pod.uid:
+            self._let_go()
+        self._set(pod_name=pod.name, pod_uid=pod.uid, image=image, next_start_at=None)
+        self._set(spec_hash=self._fields["spec_hash"] or pod.spec_hash)
+
+    def _let_go(self) -> None:
+        self._set(
+            pod_name=None, pod_uid=None, pod_ip=None, image=None, runtime_version=None,
+            started_at=None, spec_hash=None,
+        )  # fmt: skip
+
+    def _ready(self, holds: bool, reason: Reason, detail: str = "") -> None:
+        message = sentence(reason, pod=self._pod_name, detail=detail)
+        self._condition(ConditionType.READY, holds, reason, message)
+
+    def _condition(self, kind: ConditionType, holds: bool, reason: Reason, message: str) -> None:
+        old = self._conditions.get(kind)
+        status = "True" if holds else "False"
+        since = old.last_transition_time if old is not None and old.status == status else None
+        self._conditions[kind] = Condition(
+            type=kind,
+            status=status,
+            reason=reason.value,
+            message=message,
+            last_transition_time=since or self._now,
+            observed_generation=self._generation,
+        )
+
+    def _set(self, **fields: Any) -> None:
+        self._fields |= fields
+
+
+def status_patch(status: SandboxStatus) -> Json:
+    """The merge patch that makes the object's status this one, whatever it was: what is empty is taken
+    away.
+    """
+    given = status.model_dump(mode="json", by_alias=True, exclude_none=True)
+    names = [field.alias or name for name, field in SandboxStatus.model_fields.items()]
+    return {name: given.get(name) or None for name in names}

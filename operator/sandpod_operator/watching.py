@@ -1,0 +1,101 @@
+"""The wiring to kopf: its settings, and the few handlers that there are. They fill the Store and put keys
+on the queue, and do nothing else: an error in them is logged and never tried again.
+"""
+
+import logging
+from typing import Any, cast
+
+import kopf
+from sandpod_crds.names import GROUP, SANDBOX_POD_SELECTOR, SANDBOXES, VERSION
+
+from .app import App
+from .objects import Json, key_of, uid_of
+
+
+async def run(app: App) -> None:
+    """Until a signal, or until a part of the operator has died."""
+    await kopf.operator(
+        registry=_registry(app),
+        settings=_settings(),
+        clusterwide=True,
+        standalone=True,
+        stop_flag=app.broken,
+    )
+
+
+def _settings() -> kopf.OperatorSettings:
+    settings = kopf.OperatorSettings()
+    # The API server sends our pods only. Without this, every pod of the cluster would pass through this
+    # process.
+    settings.watching.label_selectors["v1", "pods"] = SANDBOX_POD_SELECTOR
+    settings.watching.server_timeout = 600
+    settings.watching.reconnect_backoff = 0.1
+    # Lists that arrive as a stream lose objects when the connection drops in the middle.
+    settings.watching.initial_streaming = False
+    settings.watching.chunk_size = 500
+    settings.networking.request_timeout = 30
+    # Fewer workers than objects would wait for each other for ever while the first lists are read.
+    settings.queueing.worker_limit = None
+    settings.scanning.disabled = True
+    settings.posting.enabled = False
+    return settings
+
+
+def _registry(app: App) -> kopf.OperatorRegistry:
+    registry = kopf.OperatorRegistry()
+    store = app.store
+
+    # Async, all of them: for a function that is not, kopf would start a thread.
+
+    @kopf.on.login(registry=registry)
+    async def login(**context: Any) -> kopf.ConnectionInfo | None:
+        return kopf.login_with_service_account(**context) or kopf.login_with_kubeconfig(**context)
+
+    # Not tried again by kopf, which would wait a minute: to be restarted is quicker.
+    @kopf.on.startup(registry=registry, errors=kopf.ErrorsMode.PERMANENT)
+    async def startup(**_: Any) -> None:
+        await app.start()
+
+    @kopf.on.cleanup(registry=registry)
+    async def cleanup(**_: Any) -> None:
+        await app.stop()
+
+    # Index functions run for every object before the first event handler runs for any: so no decision is made
+    # before all lists are read.
+
+    @kopf.index(GROUP, VERSION, SANDBOXES, registry=registry)
+    async def known_sandboxes(body: kopf.Body, **_: Any) -> None:
+        store.sandboxes.observe(_plain(body))
+
+    @kopf.index("v1", "pods", registry=registry)
+    async def known_pods(body: kopf.Body, **_: Any) -> None:
+        store.pods.observe(_plain(body))
+
+    @kopf.on.event(GROUP, VERSION, SANDBOXES, registry=registry)
+    async def sandbox_event(event: kopf.RawEvent, **_: Any) -> None:
+        obj = cast("Json", event["object"])
+        if event["type"] == "DELETED":
+            store.sandbox_deleted(key_of(obj), uid=uid_of(obj))
+        app.seen(SANDBOXES, key_of(obj))
+
+    @kopf.on.event("v1", "pods", registry=registry)
+    async def pod_event(event: kopf.RawEvent, **_: Any) -> None:
+        obj = cast("Json", event["object"])
+        if event["type"] == "DELETED":
+            store.pod_deleted(key_of(obj), uid=uid_of(obj))
+        app.seen("pods", key_of(obj))
+
+    return registry
+
+
+def _plain(body: kopf.Body) -> Json:
+    # kopf wraps the top level only; below it are the dicts of the JSON that was read.
+    return dict(body)
+
+
+def configure_logging(level: str) -> None:
+    logging.basicConfig(
+        level=level.upper(), format="%(asctime)s %(levelname)-7s %(name)s: %(message)s", force=True
+    )
+    # A line for every event of every object.
+    logging.getLogger("kopf.objects").setLevel(logging.WARNING)
