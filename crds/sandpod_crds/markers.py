@@ -2,9 +2,6 @@
 lists merge, bounds, defaults. Put into `Annotated[...]` beside the field, or into `rules` of a model.
 """
 
-import ast
-import inspect
-import textwrap
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -121,44 +118,23 @@ class Model(BaseModel):
     newer version of the CRD may have. The docstring under a field is its description.
     """
 
-    model_config = ConfigDict(alias_generator=_alias, populate_by_name=True, extra="ignore", frozen=True)
+    model_config = ConfigDict(
+        alias_generator=_alias,
+        extra="ignore",
+        frozen=True,
+        populate_by_name=True,
+        use_attribute_docstrings=True,
+    )
     rules: ClassVar[tuple[Rule, ...]] = ()
 
     @classmethod
     def __get_pydantic_json_schema__(cls, core: CoreSchema, handler: GetJsonSchemaHandler) -> Json:
         schema = handler(core)
-        definition = handler.resolve_ref_schema(schema)
         if cls.rules:
+            definition = handler.resolve_ref_schema(schema)
             definition["x-kubernetes-validations"] = [rule.to_json() for rule in cls.rules]
-        for name, description in _field_descriptions(cls).items():
-            alias = cls.model_fields[name].alias or name
-            definition["properties"][alias] = {**definition["properties"][alias], "description": description}
         return schema
 
     def to_json(self) -> Json:
         """As the API server wants it: camelCase, and nothing that is not set."""
         return self.model_dump(mode="json", by_alias=True, exclude_none=True, exclude_unset=True)
-
-
-def _field_descriptions(model: type[BaseModel]) -> dict[str, str]:
-    """pydantic can do this too (`use_attribute_docstrings`), but does so whenever the models are imported:
-    half of a second at every start of operator and gateway, for words that only the generator needs.
-    """
-    found: dict[str, str] = {}
-    for base in reversed(model.__mro__):
-        if issubclass(base, Model) and base is not Model:
-            found |= _docstrings_under_fields(base)
-    return {name: text for name, text in found.items() if name in model.model_fields}
-
-
-def _docstrings_under_fields(model: type[BaseModel]) -> dict[str, str]:
-    tree = ast.parse(textwrap.dedent(inspect.getsource(model))).body[0]
-    found: dict[str, str] = {}
-    name: str | None = None
-    for statement in tree.body if isinstance(tree, ast.ClassDef) else []:
-        if isinstance(statement, ast.Expr) and name is not None:
-            text = ast.literal_eval(statement.value)
-            found[name] = " ".join(str(text).split())
-        target = statement.target if isinstance(statement, ast.AnnAssign) else None
-        name = target.id if isinstance(target, ast.Name) else None
-    return found

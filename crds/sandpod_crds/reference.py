@@ -3,6 +3,7 @@ sentence with which the API server refuses one, from the same schemas that the A
 """
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from .errors import Json
 
@@ -17,20 +18,27 @@ The same words as `kubectl explain sandbox --recursive`. All three live in a nam
 
 
 def page(definitions: dict[str, Json]) -> str:
-    """`definitions` in reading order: a spec whose fields an earlier one has is not written out again."""
+    """`definitions` in reading order: what an earlier one has said is not said again."""
     lines = [_INTRODUCTION]
-    seen: dict[str, Json] = {}
+    seen = _Seen({}, set())
     for crd in definitions.values():
         lines += _resource(crd, seen)
-        seen[crd["spec"]["names"]["kind"]] = _schema(crd)["properties"]["spec"]["properties"]
+        schema = _schema(crd)
+        seen.specs[crd["spec"]["names"]["kind"]] = schema["properties"]["spec"]["properties"]
+        seen.rules.update(_rules(schema, path=""))
     return "\n".join(lines)
+
+
+class _Seen(NamedTuple):
+    specs: dict[str, Json]
+    rules: set[tuple[str, str]]
 
 
 def _schema(crd: Json) -> Json:
     return crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
 
 
-def _resource(crd: Json, seen: dict[str, Json]) -> Iterator[str]:
+def _resource(crd: Json, seen: _Seen) -> Iterator[str]:
     names, schema = crd["spec"]["names"], _schema(crd)
     version = f"{crd['spec']['group']}/{crd['spec']['versions'][0]['name']}"
     yield f"## {names['kind']}\n"
@@ -40,19 +48,22 @@ def _resource(crd: Json, seen: dict[str, Json]) -> Iterator[str]:
         if part in schema["properties"]:
             yield from _part(names["kind"], part, schema["properties"][part], seen)
     yield f"### {names['kind']}: what the API server refuses\n"
+    rules = list(_rules(schema, path=""))
+    if seen.rules.intersection(rules):
+        yield "Besides what it refuses above, where the fields are the same:\n"
     yield "| field | what it says |"
     yield "|---|---|"
-    for sentence, paths in _by_sentence(_rules(schema, path="")).items():
+    for sentence, paths in _by_sentence(rule for rule in rules if rule not in seen.rules).items():
         yield f"| {'<br>'.join(f'`{path}`' for path in paths)} | {_cell(sentence)} |"
     yield ""
 
 
-def _part(kind: str, name: str, schema: Json, seen: dict[str, Json]) -> Iterator[str]:
+def _part(kind: str, name: str, schema: Json, seen: _Seen) -> Iterator[str]:
     yield f"### {kind}: {name}\n"
     yield f"{schema['description']}\n"
     fields = schema["properties"]
     if name == "spec":
-        for other, known in seen.items():
+        for other, known in seen.specs.items():
             if fields.items() <= known.items():
                 left_out = ", ".join(f"`{field}`" for field in known if field not in fields)
                 yield f"The fields are those of a {other}'s spec without {left_out}.\n"

@@ -22,4 +22,4 @@ class SandboxTemplate(Model):
     kind: str = TEMPLATE_KIND
     metadata: Metadata
     spec: SandboxTemplateSpec = SandboxTemplateSpec()
-    """The fields of the sandboxes, as in a Sandbox, without templateRef, poolRef and paused."""
+    """What the sandboxes of this template take from it, unless they set it themselves."""
