@@ -62,15 +62,15 @@ def tag_of(image: Image, *, root: Path, base: str) -> str:
 
 
 def outdated_tags(tags: Iterable[str], *, current: str) -> list[str]:
-    """Of a repository's tags, newest first, those that may go. One older stays: a change may be taken back."""
+    """Of a repository's tags, newest first, those that may go. One older stays: changes are taken back."""
     return [tag for tag in tags if tag != current][1:]
 
 
 def outdated_references(listing: Mapping[str, str], *, keep: Iterable[str]) -> list[str]:
     """What to delete in a node, from its references to images and their digests.
 
-    The kubelet's side of containerd has a second reference to each image, named by its configuration's digest;
-    as long as that is there, the image stays on the disk.
+    The kubelet's side of containerd has a second reference to each image, named by its configuration's
+    digest; as long as that is there, the image stays on the disk.
     """
     repositories = {f"docker.io/{image.repository}" for image in IMAGES}
     ours = {name for name in listing if name.rpartition(":")[0] in repositories}
