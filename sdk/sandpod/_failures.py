@@ -68,7 +68,7 @@ def from_status(document: Json, *, request: Request, status: int, retry_after: f
         case 409:
             return Conflict(message, status=status)
         case 400 | 413 | 415 | 422:
-            return Invalid(message, status=status)
+            return Invalid(_each_cause(details) or message, status=status)
         case 503 if "/proxy/" in request.path and details.get("name"):
             return NotReady(message, status=status, retry_after=1.0 if retry_after is None else retry_after)
         case 429 | 500 | 502 | 503 | 504:
@@ -93,6 +93,16 @@ def from_protocol(document: Json, *, status: int, retry_after: float | None) -> 
         hint=hint,
         status=status,
     )
+
+
+def _each_cause(details: Json) -> str:
+    """One line for each thing that is wrong, each said once: the Status itself strings them together."""
+    causes: list[Json] = details.get("causes") or []
+    said = {str(cause.get("message")): str(cause.get("field") or "") for cause in causes}
+    if len(causes) < 2 or not said:
+        return ""
+    lines = (f"\n  {field}: {message}" for message, field in said.items())
+    return f"The {details.get('kind') or 'object'!s} is invalid:{''.join(lines)}"
 
 
 def _not_found(details: Json, *, message: str, request: Request) -> SandpodError:

@@ -32,11 +32,13 @@ def states(client: Client, *, sandbox: Json, deadline: float) -> Iterator[Json |
     while (left := deadline - time.monotonic()) > 0:
         try:
             if not version:
-                sandbox = client.send(_requests.get(namespace=metadata["namespace"], name=metadata["name"]))
-                version = str(sandbox["metadata"]["resourceVersion"])
-                if sandbox["metadata"]["uid"] != metadata["uid"]:
+                listed = client.send(
+                    _requests.list_page(namespace=metadata["namespace"], name=metadata["name"])
+                )
+                version = str(listed["metadata"]["resourceVersion"])
+                if [item["metadata"]["uid"] for item in listed["items"]] != [metadata["uid"]]:
                     break
-                yield sandbox
+                yield listed["items"][0]
             for event in client.watch(_bounded(metadata, version=version, seconds=left)):
                 sandbox = event["object"]
                 version = str(sandbox["metadata"]["resourceVersion"])
@@ -83,9 +85,8 @@ def wait_ready(
         seen = now
         if now.ready:
             return state
-    raise TimedOut(
-        f"The {subject} is not Ready after {format_duration(waited + timeout)}: {seen}.", last=sandbox
-    )
+    took, why = format_duration(waited + timeout), str(seen).rstrip(".")
+    raise TimedOut(f"The {subject} is not Ready after {took}: {why}.", last=sandbox)
 
 
 def wait_gone(client: Client, *, sandbox: Json, timeout: float) -> None:

@@ -42,7 +42,7 @@ def load(
                 hint="Name one with --kubeconfig or in KUBECONFIG.",
             )
     else:
-        target = _resolved(config, context=context)
+        target = resolved(config, context=context)
     headers = (("Impersonate-User", impersonate),) if impersonate else ()
     groups = tuple(("Impersonate-Group", group) for group in impersonate_groups)
     if groups and not (headers or target.impersonate):
@@ -52,7 +52,7 @@ def load(
     )
 
 
-def _resolved(config: Json, *, context: str | None) -> Target:
+def resolved(config: Json, *, context: str | None) -> Target:
     try:
         return resolve(config, context=context)
     except (TypeError, ValueError, KeyError, AttributeError) as error:

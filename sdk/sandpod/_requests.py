@@ -77,13 +77,27 @@ def get(*, namespace: str, name: str, accept: str = "application/json") -> Reque
 
 
 def list_page(
-    *, namespace: str | None, after: str = "", label_selector: str = "", accept: str = "application/json"
+    *,
+    namespace: str | None,
+    after: str = "",
+    name: str | None = None,
+    label_selector: str = "",
+    accept: str = "application/json",
 ) -> Request:
-    query = {"limit": str(PAGE), "continue": after, "labelSelector": label_selector}
+    """A list of one, by its name, is how to begin a watch of one: the version of a list is a recent one.
+
+    That of an object is from when it was changed last, which the server may not remember any more.
+    """
+    query = {
+        "limit": str(PAGE),
+        "continue": after,
+        "fieldSelector": f"metadata.name={name}" if name is not None else "",
+        "labelSelector": label_selector,
+    }
     return Request(
         method="GET",
         path=sandboxes(namespace=namespace),
-        subject=subject(namespace=namespace),
+        subject=subject(namespace=namespace, name=name),
         query={key: value for key, value in query.items() if value},
         accept=accept,
     )

@@ -54,16 +54,20 @@ class ExecStream:
 
     def _read(self, client: Client, request: Request) -> Iterator[Output]:
         events = ExecEvents()
-        for piece in client.pieces(self._response, request=request):
-            for event in events.feed(piece):
-                if isinstance(event, Exited):
-                    self.exit_code = event.code
-                else:
-                    yield event
+        lost = "The connection to the sandbox ended before the command did."
+        try:
+            for piece in client.pieces(self._response, request=request):
+                for event in events.feed(piece):
+                    if isinstance(event, Exited):
+                        self.exit_code = event.code
+                    else:
+                        yield event
+        except ConnectionLost as error:
+            lost = error.message
+        # Whatever happened to the connection after the last word does not matter any more.
         if self.exit_code is None:
             raise ConnectionLost(
-                "The connection to the sandbox ended before the command did.",
-                hint="What the command had done by then is done.",
+                lost, hint="What the command had done by then is done; the rest is not known."
             )
 
 

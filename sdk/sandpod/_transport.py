@@ -42,8 +42,10 @@ def _reason(error: Exception) -> str:
         return "no answer in time"
     if isinstance(error, httpx.ReadTimeout):
         return "it took the request and did not answer in time"
-    if isinstance(error, httpx.RemoteProtocolError) and "disconnected" in str(error):
-        return "it closed the connection"
+    if isinstance(error, httpx.RemoteProtocolError) and (
+        "disconnected" in str(error) or "closed" in str(error)
+    ):
+        return "it was closed at the other end"
     cause = _cause(error, OSError)
     if cause is not None and cause.strerror and not isinstance(cause, ssl.SSLError):
         return cause.strerror[0].lower() + cause.strerror[1:]

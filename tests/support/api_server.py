@@ -5,6 +5,7 @@ Tests play the operator's part with `set_status`.
 """
 
 import asyncio
+import io
 import json
 import ssl
 import threading
@@ -39,6 +40,10 @@ class ApiServer:
     installed: bool = True
     # Makes each new sandbox Ready at once.
     operator: bool = True
+    # The answer to everything, for a server that is something else.
+    nonsense: object = None
+    # Something else holds on to what is deleted.
+    finalizers: bool = False
     # How often the gateway still refuses a sandbox that is Ready: it learns of it by a watch of its own.
     gateway_is_late: int = 0
     requests: list[tuple[str, str, dict[str, str]]] = field(
@@ -50,6 +55,7 @@ class ApiServer:
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
         self._store = Store()
+        self._streams: list[asyncio.Transport] = []
 
     def __enter__(self) -> "ApiServer":
         self._thread.start()
@@ -82,6 +88,10 @@ class ApiServer:
     def end_watches(self) -> None:
         """Ends the watches that run without a word, as an API server does from time to time."""
         self._do(self._store.end_watches)
+
+    def break_streams(self) -> None:
+        """Breaks off what is on its way from a runtime, as a gateway does that dies."""
+        self._do(lambda: [connection.abort() for connection in self._streams])
 
     def asked(self, method: str, part: str = "") -> int:
         """How many requests of this kind there were."""
@@ -133,6 +143,8 @@ class ApiServer:
                 raise Refused(status(401, "Unauthorized", "Unauthorized"))
             if not self.installed and request.path != "/version":
                 raise Refused(status(404, "NotFound", "the server could not find the requested resource"))
+            if self.nonsense is not None:
+                return web.json_response(self.nonsense)
             return await handler(request)
         except Refused as refusal:
             return web.json_response(refusal.body, status=refusal.body["code"], headers=refusal.headers)
@@ -176,7 +188,12 @@ class ApiServer:
         uid: str = self._store.found(namespace, name)["metadata"]["uid"]
         if (await request.json()).get("preconditions", {}).get("uid", uid) != uid:
             raise Refused(status(409, "Conflict", "the UID in the precondition does not match"))
-        self._store.delete(namespace, name)
+        if self.finalizers:
+            found = self._store.objects[namespace, name]
+            found["metadata"]["deletionTimestamp"] = "2031-01-01T00:00:00Z"
+            self._store.write(found, found.get("status", {}))
+        else:
+            self._store.delete(namespace, name)
         return web.json_response({"kind": "Status", "status": "Success"})
 
     async def _list(self, request: web.Request) -> web.StreamResponse:
@@ -186,7 +203,8 @@ class ApiServer:
         self._authorize(request, "list")
         namespace = request.match_info.get("ns")
         stored = sorted(self._store.objects.items())
-        items = [each for (where, _), each in stored if namespace in (None, where)]
+        name = request.query.get("fieldSelector", "").removeprefix("metadata.name=")
+        items = [each for key, each in stored if namespace in (None, key[0]) and name in ("", key[1])]
         # Two to a page, so that a handful of objects takes several.
         start = int(request.query.get("continue", 0))
         page, more = items[start : start + 2], len(items) > start + 2
@@ -231,11 +249,14 @@ class ApiServer:
             return web.Response(status=503, text="error trying to reach service: connection refused")
         headers = {"Content-Type": "application/json"}
         url = f"{self.runtime}/{request.match_info['path']}"
-        async with self._http.post(url, data=await request.read(), headers=headers) as answer:
+        body = io.BytesIO(await request.read())
+        async with self._http.post(url, data=body, headers=headers) as answer:
             response = web.StreamResponse(
                 status=answer.status, headers={"Content-Type": answer.headers["Content-Type"]}
             )
             await response.prepare(request)
+            if request.transport is not None:
+                self._streams.append(request.transport)
             async for piece in answer.content.iter_any():
                 await response.write(piece)
             return response

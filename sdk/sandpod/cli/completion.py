@@ -74,7 +74,7 @@ def _candidates(before: Sequence[str], current: str) -> list[str]:
             _options(_arguments.top_parser("sandpod", COMMANDS)) if current.startswith("-") else [*COMMANDS]
         )
     if current.startswith("-"):
-        return _options(_parser_of(name))
+        return options_of(name)
     if name == "completion":
         return sorted(_SCRIPTS)
     taken = [word for word in rest if not word.startswith("-")]
@@ -83,18 +83,17 @@ def _candidates(before: Sequence[str], current: str) -> list[str]:
     return []
 
 
-def _parser_of(name: str) -> Parser:
+def options_of(name: str) -> list[str]:
     parser = Parser(prog="sandpod", description="")
     importlib.import_module(f"sandpod.cli.{name}").configure(parser)
     _arguments.add_target_options(parser)
-    # A usage that a command wrote itself leaves its options out.
-    parser.usage = None
-    return parser
+    return _options(parser)
 
 
 def _options(parser: Parser) -> list[str]:
-    parser.usage = None
-    return sorted(set(_OPTION.findall(parser.format_usage())))
+    # Read off the help, because argparse has no public list of them: the lines that begin with an option.
+    listed = [line.strip() for line in parser.format_help().splitlines() if line.startswith("  -")]
+    return sorted({option for line in listed for option in _OPTION.findall(line.split("  ")[0])})
 
 
 def _names(words: Sequence[str]) -> list[str]:

@@ -6,14 +6,16 @@ import argparse
 import sys
 import time
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from sandpod._duration import format_duration
 from sandpod._observation import observe
 from sandpod.cli import _arguments, _output
 from sandpod.cli._arguments import Parser, tell
 from sandpod.errors import Conflict, Invalid, SandpodError, TimedOut
-from sandpod.sandbox import Sandbox
+
+if TYPE_CHECKING:
+    from sandpod.sandbox import Sandbox
 
 Json = dict[str, Any]
 
@@ -91,6 +93,8 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _made(args: argparse.Namespace, base: Json) -> Sandbox:
+    from sandpod.sandbox import Sandbox
+
     client = _arguments.connect(args)
     try:
         return Sandbox.create(

@@ -5,12 +5,15 @@ from __future__ import annotations
 import argparse
 import enum
 import sys
+from typing import TYPE_CHECKING
 
-from sandpod._client import Client
 from sandpod.cli import _advice, _arguments, _output
 from sandpod.cli._arguments import Parser, tell
 from sandpod.errors import Conflict, Forbidden, Invalid, NotFound, SandpodError, TimedOut
-from sandpod.sandbox import Sandbox
+
+if TYPE_CHECKING:
+    from sandpod._client import Client
+    from sandpod.sandbox import Sandbox
 
 DESCRIPTION = """\
 Delete sandboxes, with all that runs in them. A workspace goes, too, unless its sandbox says reclaim: Retain.
@@ -52,6 +55,8 @@ def run(args: argparse.Namespace) -> int:
         raise Invalid(
             "Say which sandboxes: their names, or --all.", hint=f"As in: {args.program} delete demo"
         )
+    from sandpod.sandbox import Sandbox
+
     client = _arguments.connect(args)
     if args.all:
         chosen = Sandbox.list(client=client)

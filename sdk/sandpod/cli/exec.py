@@ -7,15 +7,16 @@ import json
 import shlex
 import sys
 import time
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 from sandpod._command import MAX_STDIN_BYTES
 from sandpod._results import Keeper, Output
-from sandpod._stream import ExecStream
 from sandpod.cli import _advice, _arguments
 from sandpod.cli._arguments import Parser, tell
 from sandpod.errors import Invalid, NotFound, SandpodError, TimedOut
-from sandpod.sandbox import Sandbox
+
+if TYPE_CHECKING:
+    from sandpod._stream import ExecStream
 
 DESCRIPTION = """\
 Run a command in a sandbox and end with its exit code.
@@ -93,6 +94,9 @@ def run(args: argparse.Namespace) -> int:
     except ValueError as error:
         raise Invalid(f"{error}.") from error
     stdin = _standard_input() if args.stdin else None
+    # Loaded now and not before: mistakes, help and completion do without an HTTP client.
+    from sandpod.sandbox import Sandbox
+
     client = _arguments.connect(args, may_read_stdin=not args.stdin)
     sandbox = Sandbox.named(args.name, client=client)
     begun = time.monotonic()

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import argparse
 import sys
+import time
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sandpod import _requests
-from sandpod._client import Client
 from sandpod._watch import Expired
 from sandpod.cli import _advice, _arguments, _output
 from sandpod.cli._arguments import Parser, tell
 from sandpod.errors import ConnectionLost, Invalid, NotFound
 
+if TYPE_CHECKING:
+    from sandpod._client import Client
+
 Json = dict[str, Any]
+
+_RETRY_SECONDS = 1.0
 
 DESCRIPTION = "List sandboxes, or show one."
 
@@ -47,13 +52,15 @@ def run(args: argparse.Namespace) -> int:
     client = _arguments.connect(args)
     if args.name is not None and args.all_namespaces:
         raise Invalid("One sandbox is in one namespace.", hint="Leave out either the name or -A.")
-    view: _Rows | _Objects = _Objects(args.output) if args.output in ("json", "yaml", "name") else _Rows(args)
+    view: _Rows | _Objects = _Objects(args) if args.output in ("json", "yaml", "name") else _Rows(args)
+    version = ""
     try:
         version = _present(client, args, view)
-    except NotFound as error:
+    except NotFound:
         if args.name is None:
             raise
-        raise _advice.not_found(client, name=args.name, program=args.program) from error
+    if args.name is not None and not view.shown:
+        raise _advice.not_found(client, name=args.name, program=args.program)
     if args.watch:
         _follow(client, args, view, version=version)
     elif not view.shown and args.name is None and args.output is None:
@@ -103,27 +110,25 @@ class _Objects:
 
     accept = "application/json"
 
-    def __init__(self, form: str) -> None:
-        self._form = form
+    def __init__(self, args: argparse.Namespace) -> None:
+        self._form: str = args.output
+        self._one: bool = args.name is not None
         self._items: list[Json] = []
-        self._one = False
         self.shown = 0
 
     def page(self, answer: Json) -> None:
-        self._one = "items" not in answer
-        items: list[Json] = [answer] if self._one else answer["items"]
+        items: list[Json] = answer.get("items", [answer])
         typed = [{"apiVersion": _requests.API_VERSION, "kind": _requests.KIND, **item} for item in items]
         self._items += [_output.presentable(item) for item in typed]
-        self.shown = len(self._items)
 
     def end(self) -> None:
-        if self._form == "name":
-            for item in self._items:
-                _output.show(item, form="name")
-        elif self._one:
-            _output.show(self._items[0], form=self._form)
+        items, self._items = self._items, []
+        self.shown += len(items)
+        if self._form == "name" or self._one:
+            for item in items:
+                _output.show(item, form=self._form)
         else:
-            listed: Json = {"apiVersion": "v1", "kind": "List", "metadata": {}, "items": self._items}
+            listed: Json = {"apiVersion": "v1", "kind": "List", "metadata": {}, "items": items}
             sys.stdout.write(_output.serialized(listed, form=self._form))
 
     def event(self, kind: str, answer: Json) -> None:
@@ -143,14 +148,16 @@ def _present(client: Client, args: argparse.Namespace, view: _Rows | _Objects) -
 
 
 def _pages(client: Client, args: argparse.Namespace, *, accept: str) -> Iterator[Json]:
-    if args.name is not None:
+    if args.name is not None and not args.watch:
         yield client.send(_requests.get(namespace=client.namespace, name=args.name, accept=accept))
         return
     namespace = None if args.all_namespaces else client.namespace
     after = ""
     while True:
         answer = client.send(
-            _requests.list_page(namespace=namespace, after=after, label_selector=args.selector, accept=accept)
+            _requests.list_page(
+                namespace=namespace, name=args.name, after=after, label_selector=args.selector, accept=accept
+            )
         )
         yield answer
         after = str(answer["metadata"].get("continue") or "")
@@ -176,4 +183,4 @@ def _follow(client: Client, args: argparse.Namespace, view: _Rows | _Objects, *,
             version = _present(client, args, view)
         except ConnectionLost:
             # Begun again where it ended; if the cluster is gone for good, that says so.
-            continue
+            time.sleep(_RETRY_SECONDS)
