@@ -5,10 +5,11 @@ import logging
 import os
 from collections import Counter
 from collections.abc import Coroutine
-from importlib.metadata import version
 from typing import Any
 
 from aiohttp import web
+
+from sandpod_crds import __version__
 from sandpod_crds.kube import Kube
 
 from .bootstrap import find_runtime_mount, installation_key
@@ -54,16 +55,16 @@ class App:
         key = await installation_key(kube, self._settings)
         installation = Installation(
             settings=self._settings,
-            version=version("sandpod"),
+            version=__version__,
             key=key,
             runtime_mount=await find_runtime_mount(kube, self._settings),
         )
         runtimes = self._runtimes = RuntimeClient(
             key=key, answered=self._answered, metrics=self.metrics, now=utc_now
         )
-        recorder = Recorder(kube=kube, instance=os.uname().nodename, metrics=self.metrics, now=utc_now)
+        recorder = Recorder(cluster=kube, instance=os.uname().nodename, metrics=self.metrics, now=utc_now)
         executor = Executor(
-            kube=kube, store=self.store, teller=recorder, asker=runtimes, metrics=self.metrics, now=utc_now
+            cluster=kube, store=self.store, teller=recorder, asker=runtimes, metrics=self.metrics, now=utc_now
         )
         reconciler = Reconciler(
             store=self.store,
@@ -73,7 +74,7 @@ class App:
             metrics=self.metrics,
             now=utc_now,
         )
-        resync = Resync(kube=kube, store=self.store, queue=self.queue, clock=self._clock)
+        resync = Resync(cluster=kube, store=self.store, queue=self.queue, clock=self._clock)
         health = self._health = Health(queue=self.queue, resync=resync, clock=self._clock)
         self._count(health, runtimes)
         self._server = await serve(health, self.metrics)
@@ -83,7 +84,9 @@ class App:
         self._spawn("resync", resync.run())
         self._spawn("heartbeat", health.beat())
         if self._settings.certificates == "Managed":
-            self._spawn("certificates", Certificates(kube=kube, settings=self._settings, now=utc_now).run())
+            self._spawn(
+                "certificates", Certificates(cluster=kube, settings=self._settings, now=utc_now).run()
+            )
 
     async def stop(self) -> None:
         for task in self._tasks:

@@ -8,7 +8,6 @@ import os
 from sandpod_crds import paths
 from sandpod_crds.errors import ApiError, Conflict, NotFound
 from sandpod_crds.keys import KEY_BYTES
-from sandpod_crds.kube import Kube
 from sandpod_crds.names import (
     APP_NAME,
     COMPONENT_OPERATOR,
@@ -18,6 +17,7 @@ from sandpod_crds.names import (
     LABEL_NAME,
 )
 
+from .cluster import Cluster
 from .errors import BadSecret
 from .objects import Json, entries, section
 from .resources.runtime_mount import image_volumes_everywhere
@@ -26,30 +26,30 @@ from .settings import RuntimeMount, Settings
 log = logging.getLogger(__name__)
 
 
-async def installation_key(kube: Kube, settings: Settings) -> bytes:
+async def installation_key(cluster: Cluster, settings: Settings) -> bytes:
     """The key that everything is derived from; made once, at the first start of all."""
     namespace, name = settings.system_namespace, settings.key_secret
     try:
-        secret = await kube.get(paths.secrets(namespace, name))
+        secret = await cluster.get(paths.secrets(namespace, name))
     except NotFound:
         key = os.urandom(KEY_BYTES)
         body = secret_object(namespace, name, kind="Opaque", data={KEY_SECRET_ENTRY: key})
         try:
-            secret = await kube.create(paths.secrets(namespace), body)
+            secret = await cluster.create(paths.secrets(namespace), body)
         except Conflict:
-            secret = await kube.get(paths.secrets(namespace, name))
+            secret = await cluster.get(paths.secrets(namespace, name))
         else:
             log.info("made the installation's key: Secret %s/%s", namespace, name)
     return _read_key(secret)
 
 
-async def find_runtime_mount(kube: Kube, settings: Settings) -> RuntimeMount:
+async def find_runtime_mount(cluster: Cluster, settings: Settings) -> RuntimeMount:
     """How the runtime gets into images that do not have it."""
     if settings.runtime_mount is not RuntimeMount.AUTO:
         return settings.runtime_mount
     try:
-        server = await kube.get(paths.version())
-        nodes = entries(await kube.list(paths.nodes()), "items")
+        server = await cluster.get(paths.version())
+        nodes = entries(await cluster.list(paths.nodes()), "items")
     except ApiError as error:
         # An init container works everywhere.
         log.warning("could not find out whether there are image volumes: %s", error)

@@ -14,9 +14,9 @@ from datetime import datetime, timedelta
 
 from sandpod_crds import paths
 from sandpod_crds.errors import ApiError, Conflict, NotFound
-from sandpod_crds.kube import Kube
 
 from .bootstrap import secret_object
+from .cluster import Cluster
 from .errors import CertificateFailed
 from .objects import Json, section
 from .settings import Settings
@@ -30,8 +30,8 @@ log = logging.getLogger(__name__)
 
 
 class Certificates:
-    def __init__(self, *, kube: Kube, settings: Settings, now: Callable[[], datetime]) -> None:
-        self._kube = kube
+    def __init__(self, *, cluster: Cluster, settings: Settings, now: Callable[[], datetime]) -> None:
+        self._cluster = cluster
         self._settings = settings
         self._now = now
 
@@ -68,7 +68,7 @@ class Certificates:
     async def _read_secret(self) -> Json | None:
         namespace, name = self._settings.system_namespace, self._settings.tls_secret
         try:
-            return await self._kube.get(paths.secrets(namespace, name))
+            return await self._cluster.get(paths.secrets(namespace, name))
         except NotFound:
             return None
 
@@ -78,20 +78,20 @@ class Certificates:
         secret = secret_object(namespace, name, kind="kubernetes.io/tls", data=data)
         if old is None:
             try:
-                await self._kube.create(paths.secrets(namespace), secret)
+                await self._cluster.create(paths.secrets(namespace), secret)
             except Conflict as error:
                 # Made at this moment by somebody else; theirs is looked at in the next round.
                 raise CertificateFailed(str(error)) from error
         else:
-            await self._kube.patch(paths.secrets(namespace, name), {"data": secret["data"]})
+            await self._cluster.patch(paths.secrets(namespace, name), {"data": secret["data"]})
         log.info("wrote the gateway's certificate: Secret %s/%s", namespace, name)
 
     async def _trust(self, ca: str) -> None:
         path = paths.api_services(self._settings.api_service)
         bundle = base64.b64encode(ca.encode()).decode()
-        service = await self._kube.get(path)
+        service = await self._cluster.get(path)
         if section(service, "spec").get("caBundle") != bundle:
-            await self._kube.patch(path, {"spec": {"caBundle": bundle}})
+            await self._cluster.patch(path, {"spec": {"caBundle": bundle}})
             log.info("told the API server the CA of the gateway: APIService %s", self._settings.api_service)
 
     def _dns_names(self) -> list[str]:

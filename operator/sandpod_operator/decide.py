@@ -135,7 +135,7 @@ def wait_for_the_runtime(case: Case) -> Plan | None:
     if case.answer is not None and case.answer.outcome is Answered.REFUSED:
         lose(case, Reason.BIND_REFUSED, case.answer.message)
         return case.settle(remove=Removal(uid=pod.uid))
-    slow = pod.created_at + SLOW
+    slow = pod.under_way_since + SLOW
     reason = Reason.STARTING if case.now < slow or pod.running_since else Reason.STARTING_SLOWLY
     look_again_at = slow if reason is Reason.STARTING else None
     if pod.running_since is not None:
@@ -174,7 +174,8 @@ def see_it_off(case: Case, pod: PodFacts) -> Plan:
         return case.settle()
     if case.now < overdue:
         return case.settle(look_again_at=overdue)
-    return case.settle(remove=Removal(uid=pod.uid, force=True))
+    # Looked at again, because a finalizer of somebody else may hold it even then.
+    return case.settle(remove=Removal(uid=pod.uid, force=True), look_again_at=case.now + GRACE_OVERDUE)
 
 
 def lose(case: Case, reason: Reason, detail: str = "") -> None:

@@ -9,13 +9,13 @@ from collections import OrderedDict, deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Protocol
 
 from sandpod_crds import paths
 from sandpod_crds.errors import ApiError, NotFound
 from sandpod_crds.models import Sandbox
 from sandpod_crds.names import API_VERSION, OPERATOR, SANDBOX_KIND
 
+from .cluster import Cluster
 from .metrics import Metrics
 from .objects import Json
 from .observations import Key
@@ -32,12 +32,6 @@ MOST_PER_SANDBOX = 50
 LONGEST_MESSAGE = 1024
 
 log = logging.getLogger(__name__)
-
-
-class Kube(Protocol):
-    async def create(self, path: str, body: Json) -> Json: ...
-
-    async def patch(self, path: str, body: Json) -> Json: ...
 
 
 @dataclass(kw_only=True, slots=True)
@@ -62,8 +56,10 @@ class _Waiting:
 
 
 class Recorder:
-    def __init__(self, *, kube: Kube, instance: str, metrics: Metrics, now: Callable[[], datetime]) -> None:
-        self._kube = kube
+    def __init__(
+        self, *, cluster: Cluster, instance: str, metrics: Metrics, now: Callable[[], datetime]
+    ) -> None:
+        self._cluster = cluster
         self._instance = instance
         self._metrics = metrics
         self._now = now
@@ -116,7 +112,7 @@ class Recorder:
             "message": waiting.notice.message[:LONGEST_MESSAGE],
         }
         self._metrics.api_writes.add(verb="patch", resource="events")
-        await self._kube.patch(paths.events(waiting.key.namespace, told.name), body)
+        await self._cluster.patch(paths.events(waiting.key.namespace, told.name), body)
         told.count += 1
 
     async def _create(self, waiting: _Waiting) -> None:
@@ -145,7 +141,7 @@ class Recorder:
             "count": 1,
         }
         self._metrics.api_writes.add(verb="create", resource="events")
-        await self._kube.create(paths.events(key.namespace), body)
+        await self._cluster.create(paths.events(key.namespace), body)
         self._told[waiting.uid, notice.reason] = _Told(name=name, first=waiting.at, count=1)
         if len(self._told) > MOST_REMEMBERED:
             self._told.popitem(last=False)

@@ -10,6 +10,7 @@ from sandpod_crds import paths
 from sandpod_crds.errors import ApiError, Conflict, NotFound
 from sandpod_crds.models import Sandbox, SandboxStatus
 
+from .cluster import Cluster
 from .metrics import Metrics
 from .objects import Json, section
 from .observations import Key
@@ -18,20 +19,6 @@ from .reasons import Reason
 from .refusals import Subject, make_refusal, refusal, stranger
 from .status import status_patch
 from .store import Store
-
-
-class Kube(Protocol):
-    """What we use of sandpod_crds.kube."""
-
-    async def get(self, path: str) -> Json: ...
-
-    async def create(self, path: str, body: Json) -> Json: ...
-
-    async def patch(self, path: str, body: Json) -> Json: ...
-
-    async def delete(
-        self, path: str, *, uid: str | None = None, grace_seconds: int | None = None
-    ) -> Json: ...
 
 
 class Teller(Protocol):
@@ -46,14 +33,14 @@ class Executor:
     def __init__(
         self,
         *,
-        kube: Kube,
+        cluster: Cluster,
         store: Store,
         teller: Teller,
         asker: Asker,
         metrics: Metrics,
         now: Callable[[], datetime],
     ) -> None:
-        self._kube = kube
+        self._cluster = cluster
         self._store = store
         self._teller = teller
         self._asker = asker
@@ -75,8 +62,7 @@ class Executor:
             for notice in plan.notices:
                 self._teller.tell(sandbox, notice)
         if plan.remove_pod is not None:
-            await self._remove(plan.remove_pod, key=key)
-            changed = True
+            changed = await self._remove(plan.remove_pod, key=key) or changed
         return changed
 
     async def _create(self, pod: Json, *, key: Key, sandbox: Sandbox) -> None:
@@ -88,7 +74,7 @@ class Executor:
         )
         self._metrics.api_writes.add(verb="create", resource="pods")
         try:
-            created = await self._kube.create(paths.pods(key.namespace), pod)
+            created = await self._cluster.create(paths.pods(key.namespace), pod)
         except Conflict as error:
             if not error.already_exists:
                 raise
@@ -105,7 +91,7 @@ class Executor:
     async def _look_at_the_other(self, key: Key, *, subject: Subject) -> None:
         """A pod of that name exists: ours, from a create whose answer was lost, or somebody else's."""
         try:
-            pod = await self._kube.get(paths.pods(key.namespace, key.name))
+            pod = await self._cluster.get(paths.pods(key.namespace, key.name))
         except NotFound:
             return
         why = stranger(pod, sandbox_uid=subject.uid)
@@ -122,26 +108,26 @@ class Executor:
         body: Json = {"metadata": {"uid": sandbox.metadata.uid}, "status": status_patch(status)}
         self._metrics.api_writes.add(verb="patch", resource="sandboxes/status")
         try:
-            written = await self._kube.patch(paths.sandboxes(key.namespace, key.name, "status"), body)
+            written = await self._cluster.patch(paths.sandboxes(key.namespace, key.name, "status"), body)
         except (NotFound, Conflict):
             # It is gone, and the watch is about to say so.
             return False
         self._store.sandboxes.learn(written)
         return True
 
-    async def _remove(self, removal: Removal, *, key: Key) -> None:
+    async def _remove(self, removal: Removal, *, key: Key) -> bool:
         self._metrics.api_writes.add(verb="delete", resource="pods")
         try:
-            answer = await self._kube.delete(
+            answer = await self._cluster.delete(
                 paths.pods(key.namespace, key.name),
                 uid=removal.uid,
                 grace_seconds=0 if removal.force else None,
             )
         except (NotFound, Conflict):
             self._store.pod_deleted(key, uid=removal.uid)
-            return
+            return True
         # Kubernetes answers with the pod while it is being stopped, and with a Status when it is gone.
-        if section(answer, "metadata").get("uid") is not None:
-            self._store.pods.learn(answer)
-        else:
-            self._store.pod_deleted(key, uid=removal.uid)
+        if "deletionTimestamp" in section(answer, "metadata"):
+            return self._store.pods.learn(answer)
+        self._store.pod_deleted(key, uid=removal.uid)
+        return True

@@ -47,7 +47,8 @@ class Trouble:
 class PodFacts:
     name: str
     uid: str
-    created_at: datetime
+    # It has a node since then, or has waited for one since.
+    under_way_since: datetime
     owner_uid: str | None
     # The owner is a sandbox of this name, the present one or one that is gone.
     of_sandbox: bool
@@ -80,7 +81,7 @@ def facts(pod: Json) -> PodFacts:
     return PodFacts(
         name=metadata["name"],
         uid=uid_of(pod),
-        created_at=parse_time(metadata["creationTimestamp"]),
+        under_way_since=_under_way_since(conditions, created=metadata["creationTimestamp"]),
         owner_uid=owner_uid(pod),
         of_sandbox=_of_sandbox(metadata),
         pod_hash=annotations.get(ANNOTATION_POD_HASH, ""),
@@ -99,6 +100,12 @@ def facts(pod: Json) -> PodFacts:
         end=end,
         node_responds=_node_responds(conditions),
     )
+
+
+def _under_way_since(conditions: dict[str, Json], *, created: str) -> datetime:
+    scheduled = conditions.get("PodScheduled", {})
+    moment = scheduled.get("lastTransitionTime") if scheduled.get("status") == "True" else None
+    return parse_time(moment or created)
 
 
 def _of_sandbox(metadata: Json) -> bool:

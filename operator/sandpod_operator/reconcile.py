@@ -2,7 +2,6 @@
 left to do.
 """
 
-import asyncio
 import logging
 from collections.abc import Callable
 from datetime import datetime
@@ -54,15 +53,18 @@ class Reconciler:
         while True:
             key = await self._queue.get()
             try:
-                await self.reconcile(key)
-            except asyncio.CancelledError:
-                raise
-            except Exception as error:
-                self._fail(key, error)
-            else:
-                self._queue.forget(key)
+                await self.attempt(key)
             finally:
                 self._queue.done(key)
+
+    async def attempt(self, key: Key) -> None:
+        """Once, and again later if it fails, whatever the failure."""
+        try:
+            await self.reconcile(key)
+        except Exception as error:
+            self._fail(key, error)
+        else:
+            self._queue.forget(key)
 
     async def reconcile(self, key: Key) -> None:
         self._metrics.reconciles.add()

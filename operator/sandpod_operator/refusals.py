@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from sandpod_crds.errors import ApiError, Conflict, Forbidden, Gone, NotFound, Throttled, Unavailable
+from sandpod_crds.names import APP_NAME, LABEL_MANAGED_BY, SANDBOX_KIND
 
 from .objects import Json, controller, section
 from .observations import Refusal
@@ -63,10 +64,10 @@ def stranger(pod: Json, *, sandbox_uid: str) -> str | None:
     metadata = pod["metadata"]
     owner = controller(metadata)
     labels = section(metadata, "labels")
-    labelled = labels.get("app.kubernetes.io/managed-by") == "sandpod"
+    labelled = labels.get(LABEL_MANAGED_BY) == APP_NAME
     if owner.get("uid") == sandbox_uid:
         return None if labelled else "it was, but somebody has changed its labels, by which it is watched."
-    if owner.get("kind") == "Sandbox" and labelled:
+    if owner.get("kind") == SANDBOX_KIND and labelled:
         return None
     if owner:
         return f"it belongs to the {owner.get('kind')} {owner.get('name')}."

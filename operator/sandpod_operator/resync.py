@@ -6,14 +6,15 @@ more.
 import asyncio
 import logging
 import random
-from collections.abc import Callable, Mapping
-from typing import NamedTuple, Protocol
+from collections.abc import Callable
+from typing import NamedTuple
 
 from sandpod_crds import paths
 from sandpod_crds.errors import ApiError
 from sandpod_crds.names import SANDBOX_POD_SELECTOR
 
-from .objects import Json, key_of, uid_of, version_of
+from .cluster import Cluster
+from .objects import key_of, uid_of, version_of
 from .observations import Key
 from .store import Cache, Store
 from .workqueue import WorkQueue
@@ -30,12 +31,6 @@ PACE = 100.0
 log = logging.getLogger(__name__)
 
 
-class Kube(Protocol):
-    async def list(
-        self, path: str, *, query: Mapping[str, str | int | bool] | None = None, metadata_only: bool = False
-    ) -> Json: ...
-
-
 class _Missing(NamedTuple):
     """The watch owes us this object, in this version or a later one."""
 
@@ -47,9 +42,9 @@ class _Missing(NamedTuple):
 
 class Resync:
     def __init__(
-        self, *, kube: Kube, store: Store, queue: WorkQueue[Key], clock: Callable[[], float]
+        self, *, cluster: Cluster, store: Store, queue: WorkQueue[Key], clock: Callable[[], float]
     ) -> None:
-        self._kube = kube
+        self._cluster = cluster
         self._store = store
         self._queue = queue
         self._clock = clock
@@ -78,7 +73,7 @@ class Resync:
             ("sandboxes", paths.sandboxes(), None),
             ("pods", paths.pods(), {"labelSelector": SANDBOX_POD_SELECTOR}),
         ):
-            answer = await self._kube.list(path, query=query, metadata_only=True)
+            answer = await self._cluster.list(path, query=query, metadata_only=True)
             objects = [_Missing(kind, key_of(o), uid_of(o), version_of(o)) for o in answer["items"]]
             self._drop_phantoms(kind, listed=objects, version=version_of(answer))
             listed.update(objects)

@@ -44,13 +44,13 @@ class RuntimeClient:
         answered: Callable[[Key, Answer], None],
         metrics: Metrics,
         now: Callable[[], datetime],
-        port: int = CONTROL_PORT,
+        where: Callable[[str], str | None] | None = None,
     ) -> None:
         self._key = key
         self._answered = answered
         self._metrics = metrics
         self._now = now
-        self._port = port
+        self._where = where or pod_address
         self._asking: dict[Key, tuple[Ask, asyncio.Task[None]]] = {}
         self._turns = asyncio.Semaphore(MOST_AT_ONCE)
         self._session: aiohttp.ClientSession | None = None
@@ -100,10 +100,10 @@ class RuntimeClient:
                 return None
 
     async def _attempt(self, ask: Ask) -> Answer | None:
-        host = _host(ask.ip)
-        if host is None:
+        address = self._where(ask.ip)
+        if address is None:
             return self._refused(ask, f"its address {ask.ip} is not one that a pod can have.")
-        url = f"http://{host}:{self._port}/api"
+        url = f"http://{address}/api"
         token = bind_token(key=self._key, namespace=ask.namespace, pod_name=ask.pod_name)
         secret = credential(key=self._key, pod_uid=ask.pod_uid)
         status, body = await self._request(
@@ -154,7 +154,7 @@ class RuntimeClient:
         return Answer(pod_uid=ask.pod_uid, outcome=Answered.REFUSED, at=self._now(), message=message[:500])
 
 
-def _host(ip: str) -> str | None:
+def pod_address(ip: str) -> str | None:
     """For a URL. None for an address that is no pod's: somebody wants us to talk to something else."""
     try:
         address = ipaddress.ip_address(ip)
@@ -162,7 +162,9 @@ def _host(ip: str) -> str | None:
         return None
     if address.is_loopback or address.is_link_local or address.is_unspecified or address.is_multicast:
         return None
-    return f"[{address}]" if address.version == 6 else str(address)
+    if isinstance(address, ipaddress.IPv4Address):
+        return f"{address}:{CONTROL_PORT}"
+    return f"[{address}]:{CONTROL_PORT}" if address.ipv4_mapped is None else None
 
 
 def _bind(ask: Ask, secret: str) -> Json:

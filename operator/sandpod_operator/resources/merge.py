@@ -34,6 +34,8 @@ MERGE_KEYS: Mapping[Path, str] = {
     ("initContainers", "resources", "claims"): "name",
     ("resources", "claims"): "name",
 }
+# Objects that we put something into afterwards.
+OBJECTS: frozenset[Path] = frozenset({("securityContext",), ("containers", "securityContext")})
 
 _PATCH = "$patch"
 
@@ -47,13 +49,15 @@ def merge(base: Json, patch: Json, *, path: Path = ()) -> Json:
         here = (*path, name)
         if value is None:
             merged.pop(name, None)
+        elif here in MERGE_KEYS:
+            merged[name] = _merge_lists(merged.get(name) or [], value, path=here)
         elif isinstance(value, dict):
             below = merged.get(name)
             merged[name] = merge(
                 cast("Json", below) if isinstance(below, dict) else {}, cast("Json", value), path=here
             )
-        elif here in MERGE_KEYS:
-            merged[name] = _merge_lists(merged.get(name) or [], value, path=here)
+        elif here in OBJECTS:
+            raise BadPodTemplate(f"podTemplate.spec.{'.'.join(here)} must be an object")
         else:
             merged[name] = value
     return merged
@@ -66,11 +70,11 @@ def overridden(wanted: Json, got: Json, *, path: Path = ()) -> Iterator[str]:
         if name == _PATCH or value is None:
             continue
         found = got.get(name)
-        if isinstance(value, dict):
+        if here in MERGE_KEYS:
+            yield from _overridden_items(name, value, found or [], path=here)
+        elif isinstance(value, dict):
             below = cast("Json", found) if isinstance(found, dict) else {}
             yield from (f"{name}.{rest}" for rest in overridden(cast("Json", value), below, path=here))
-        elif here in MERGE_KEYS:
-            yield from _overridden_items(name, value, found or [], path=here)
         elif found != value:
             yield name
 

@@ -1,0 +1,24 @@
+"""What the operator uses of sandpod_crds.kube. Tests bring an API server in memory instead."""
+
+from collections.abc import Mapping
+from typing import Protocol
+
+from .objects import Json
+
+Query = Mapping[str, str | int | bool]
+
+
+class Cluster(Protocol):
+    async def get(self, path: str) -> Json: ...
+
+    async def list(self, path: str, *, query: Query | None = None, metadata_only: bool = False) -> Json: ...
+
+    async def create(self, path: str, body: Json) -> Json: ...
+
+    async def patch(self, path: str, body: Json) -> Json:
+        """A merge patch."""
+        ...
+
+    async def delete(
+        self, path: str, *, uid: str | None = None, grace_seconds: int | None = None
+    ) -> Json: ...

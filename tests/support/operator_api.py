@@ -1,0 +1,150 @@
+"""A small API server in memory, for tests of the operator: resourceVersions that grow, UIDs that never come
+back, names that are unique, preconditions, merge patches, graceful deletion, and watch events in the order
+of the writes.
+"""
+
+import copy
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from typing import Any, cast
+
+from sandpod_crds.errors import Conflict, NotFound
+from sandpod_operator.objects import Json, section
+from sandpod_operator.times import format_time
+
+GRACE = 30
+
+
+class Killed(BaseException):
+    """The operator's process ends here."""
+
+
+class Api:
+    """`before` and `after` are called around every call with its number, verb and path; they may raise."""
+
+    def __init__(self, *, now: Callable[[], datetime]) -> None:
+        self.now = now
+        self.objects: dict[str, Json] = {}
+        # (type, object) in the order of the writes, for whoever watches
+        self.log: list[tuple[str, Json]] = []
+        self.calls: list[str] = []
+        self.before: Callable[[int, str], None] = lambda number, call: None
+        self.after: Callable[[int, str], None] = lambda number, call: None
+        self._version = 100
+        self._uids = 0
+
+    # What the operator calls
+
+    async def get(self, path: str, *, query: Any = None) -> Json:
+        return self._do("GET", path, lambda: copy.deepcopy(self._find(path)))
+
+    async def create(self, path: str, body: Json) -> Json:
+        return self._do("POST", path, lambda: self._create(f"{path}/{body['metadata']['name']}", body))
+
+    async def patch(self, path: str, body: Json) -> Json:
+        return self._do("PATCH", path, lambda: self._patch(path.removesuffix("/status"), body))
+
+    async def delete(self, path: str, *, uid: str | None = None, grace_seconds: int | None = None) -> Json:
+        return self._do("DELETE", path, lambda: self._delete(path, uid=uid, grace=grace_seconds))
+
+    async def list(self, path: str, *, query: Any = None, metadata_only: bool = False) -> Json:
+        return self._do("LIST", path, lambda: self.listing(path))
+
+    # What others do
+
+    def listing(self, path: str) -> Json:
+        *_, plural = path.split("/")
+        items = [copy.deepcopy(o) for where, o in self.objects.items() if where.split("/")[-2] == plural]
+        return {"metadata": {"resourceVersion": str(self._version)}, "items": items}
+
+    def put(self, path: str, body: Json) -> Json:
+        """As a user creates it."""
+        return self._create(path, body)
+
+    def change(self, path: str, change: Json) -> Json:
+        """As a user, or the kubelet, changes it; a changed spec is a new generation."""
+        if "spec" in change:
+            generation = self._find(path)["metadata"].get("generation", 1) + 1
+            change = {**change, "metadata": {**section(change, "metadata"), "generation": generation}}
+        return self._patch(path, change)
+
+    def vanish(self, path: str) -> None:
+        """As the kubelet, the garbage collector or `--force` ends it."""
+        gone = self.objects.pop(path)
+        gone["metadata"]["resourceVersion"] = self._next_version()
+        self.log.append(("DELETED", copy.deepcopy(gone)))
+
+    def _do(self, verb: str, path: str, action: Callable[[], Json]) -> Json:
+        call = f"{verb} {path}"
+        self.calls.append(call)
+        number = len(self.calls)
+        self.before(number, call)
+        answer = action()
+        self.after(number, call)
+        return answer
+
+    def _find(self, path: str) -> Json:
+        if path not in self.objects:
+            raise NotFound(404, "NotFound", f"{path} not found")
+        return self.objects[path]
+
+    def _create(self, path: str, body: Json) -> Json:
+        if path in self.objects:
+            raise Conflict(409, "AlreadyExists", f"{path} already exists")
+        self._uids += 1
+        obj = copy.deepcopy(body)
+        obj["metadata"] |= {
+            "uid": f"uid-{self._uids}",
+            "generation": 1,
+            "creationTimestamp": format_time(self.now()),
+        }
+        if "/pods/" in path:
+            obj["status"] = {"phase": "Pending"}
+        return self._store(path, obj, kind="ADDED")
+
+    def _patch(self, path: str, body: Json) -> Json:
+        old = self._find(path)
+        uid = section(body, "metadata").get("uid")
+        if uid not in (None, old["metadata"]["uid"]):
+            raise Conflict(409, "Conflict", "Precondition failed: UID in precondition")
+        new = merge_patch(old, body)
+        # A patch that changes nothing is not a write.
+        return copy.deepcopy(old) if new == old else self._store(path, new, kind="MODIFIED")
+
+    def _delete(self, path: str, *, uid: str | None, grace: int | None) -> Json:
+        obj = self._find(path)
+        if uid not in (None, obj["metadata"]["uid"]):
+            raise Conflict(409, "Conflict", "Precondition failed: UID in precondition")
+        seconds = GRACE if grace is None else grace
+        if seconds and section(obj, "spec").get("nodeName"):
+            if "deletionTimestamp" in obj["metadata"]:
+                return copy.deepcopy(obj)
+            until = format_time(self.now() + timedelta(seconds=seconds))
+            return self._store(
+                path, merge_patch(obj, {"metadata": {"deletionTimestamp": until}}), kind="MODIFIED"
+            )
+        self.vanish(path)
+        return {"kind": "Status", "status": "Success"}
+
+    def _store(self, path: str, obj: Json, *, kind: str) -> Json:
+        obj["metadata"]["resourceVersion"] = self._next_version()
+        self.objects[path] = obj
+        self.log.append((kind, copy.deepcopy(obj)))
+        return copy.deepcopy(obj)
+
+    def _next_version(self) -> str:
+        self._version += 1
+        return str(self._version)
+
+
+def merge_patch(target: Any, patch: Any) -> Any:
+    """RFC 7386."""
+    if not isinstance(patch, dict):
+        return copy.deepcopy(patch)
+    merged = dict(cast("Json", target)) if isinstance(target, dict) else Json()
+    for name, value in cast("Json", patch).items():
+        if value is None:
+            merged.pop(name, None)
+        else:
+            merged[name] = merge_patch(merged.get(name), value)
+    return merged

@@ -1,0 +1,201 @@
+"""What keeps a sandbox from starting, and what is done about it."""
+
+import pytest
+
+from tests.support.operator_objects import (
+    POD_UID,
+    at,
+    ended,
+    pod,
+    refused_bind,
+    sandbox,
+    situation,
+    starting,
+    status_of,
+    up,
+    waiting,
+)
+from tests.support.operator_table import Row, check
+
+CANNOT_START = {
+    "no node fits": Row(
+        situation(
+            sandbox(status=starting()),
+            pod(
+                status={
+                    "phase": "Pending",
+                    "conditions": [
+                        {
+                            "type": "PodScheduled",
+                            "status": "False",
+                            "reason": "Unschedulable",
+                            "message": "0/1 nodes are available: 1 Insufficient cpu.",
+                        }
+                    ],
+                }
+            ),
+        ),
+        writes=["status"],
+        phase="Pending",
+        ready=("False", "Unschedulable"),
+        says="1 Insufficient cpu. Lower spec.resources",
+        tells=["Unschedulable"],
+    ),
+    "the image is not there": Row(
+        situation(
+            sandbox(status=starting()),
+            pod(status=waiting("ErrImagePull", 'failed to pull image "x/y:1": not found', image="x/y:1")),
+        ),
+        writes=["status"],
+        phase="Pending",
+        ready=("False", "ImageMissing"),
+        says="x/y:1: not found. Correct spec.image",
+        tells=["ImageMissing"],
+    ),
+    "a Secret is not there": Row(
+        situation(
+            sandbox(status=starting()),
+            pod(status=waiting("CreateContainerConfigError", 'secret "db" not found')),
+        ),
+        writes=["status"],
+        phase="Pending",
+        ready=("False", "ConfigMissing"),
+        says='secret "db" not found. Create the Secret or ConfigMap',
+        tells=["ConfigMissing"],
+    ),
+    "the node cannot make the container": Row(
+        situation(sandbox(status=starting()), pod(status=waiting("CreateContainerError", "no space left"))),
+        writes=["status"],
+        phase="Pending",
+        ready=("False", "ContainerNotCreated"),
+        tells=["ContainerNotCreated"],
+    ),
+    "an obstacle that is gone is a start again": Row(
+        situation(
+            sandbox(status=status_of("Pending", "ImageMissing", podUID=POD_UID, podName="box")),
+            pod(status=up()),
+        ),
+        writes=["status"],
+        phase="Starting",
+        ready=("False", "Starting"),
+        asks=True,
+        again_in=57,
+    ),
+    "the runtime crashes before it answers": Row(
+        situation(
+            sandbox(status=starting()),
+            pod(status=ended(1, message="Traceback:\nImportError: libc.so.6\n")),
+        ),
+        writes=["status", "delete pod"],
+        phase="Pending",
+        ready=("False", "CrashedAtStart"),
+        says="exited with code 1; it said: Traceback: | ImportError: libc.so.6",
+        status={"startFailures": 1, "nextStartAt": at(1), "podUID": None, "podName": None},
+        tells=["CrashedAtStart"],
+    ),
+    "a container whose program is not there": Row(
+        situation(
+            sandbox(status=starting()),
+            pod(status=ended(128, reason="StartError", message="exec: no such file or directory")),
+        ),
+        writes=["status", "delete pod"],
+        phase="Pending",
+        ready=("False", "StartFailed"),
+        says="no such file or directory",
+        status={"startFailures": 1},
+        tells=["StartFailed"],
+    ),
+    "each failure waits twice as long": Row(
+        situation(sandbox(status=starting(startFailures=3)), pod(status=ended(1))),
+        writes=["status", "delete pod"],
+        phase="Pending",
+        ready=("False", "CrashedAtStart"),
+        status={"startFailures": 4, "nextStartAt": at(8)},
+        tells=["CrashedAtStart"],
+    ),
+    "the fifth failure in a row is Failed": Row(
+        situation(sandbox(status=starting(startFailures=4)), pod(status=ended(1))),
+        writes=["status", "delete pod"],
+        phase="Failed",
+        ready=("False", "CrashedAtStart"),
+        status={"startFailures": 5, "nextStartAt": at(16)},
+        tells=["CrashedAtStart"],
+    ),
+    "and is tried again, at least every five minutes": Row(
+        situation(sandbox(status=starting(startFailures=99)), pod(status=ended(1))),
+        writes=["status", "delete pod"],
+        phase="Failed",
+        ready=("False", "CrashedAtStart"),
+        status={"startFailures": 100, "nextStartAt": at(300)},
+        tells=["CrashedAtStart"],
+    ),
+    "a failure that is in the status is not counted twice": Row(
+        situation(
+            sandbox(status=status_of("Pending", "CrashedAtStart", startFailures=1, nextStartAt=at(1))),
+            pod(status=ended(1)),
+        ),
+        writes=["delete pod"],
+    ),
+    "the next start waits for its time": Row(
+        situation(sandbox(status=status_of("Pending", "CrashedAtStart", startFailures=3, nextStartAt=at(4)))),
+        again_in=4,
+    ),
+    "and comes then": Row(
+        situation(sandbox(status=status_of("Pending", "CrashedAtStart", startFailures=3, nextStartAt=at(0)))),
+        writes=["create pod"],
+    ),
+    "a changed spec is tried at once": Row(
+        situation(
+            sandbox(
+                status=status_of("Failed", "CrashedAtStart", startFailures=7, nextStartAt=at(200)),
+                generation=2,
+            )
+        ),
+        writes=["create pod"],
+    ),
+    "the runtime never answers": Row(
+        situation(sandbox(status=starting()), pod(status=up(since=-60))),
+        writes=["status", "delete pod"],
+        phase="Pending",
+        ready=("False", "RuntimeNotAnswering"),
+        says="within 60 seconds of the container's start",
+        status={"startFailures": 1, "nextStartAt": at(1)},
+        tells=["RuntimeNotAnswering"],
+    ),
+    "the runtime is not ours to bind": Row(
+        situation(sandbox(status=starting()), pod(status=up()), answer=refused_bind()),
+        writes=["status", "delete pod"],
+        phase="Pending",
+        ready=("False", "BindRefused"),
+        says="another key of the installation",
+        status={"startFailures": 1},
+        tells=["BindRefused"],
+    ),
+    "a pod that vanishes while it starts is a failed start": Row(
+        situation(sandbox(status=starting())),
+        writes=["status"],
+        phase="Pending",
+        ready=("False", "PodDeleted"),
+        status={"startFailures": 1, "nextStartAt": at(1)},
+        tells=["PodDeleted"],
+        again_in=0,
+    ),
+    "a spec changed before anybody worked in the pod replaces it": Row(
+        situation(
+            sandbox({"image": "other:2"}, status=starting(), generation=2),
+            pod({"image": "other:1"}, status=waiting("ErrImagePull")),
+        ),
+        writes=["status", "delete pod"],
+        phase="Starting",
+        ready=("False", "Replaced"),
+        status={"podUID": None, "startFailures": None, "nextStartAt": None},
+        tells=["Replaced"],
+    ),
+}
+
+TABLE = {**CANNOT_START}
+
+
+@pytest.mark.parametrize("name", TABLE)
+def test_the_next_step_is_right_when(name: str) -> None:
+    check(TABLE[name])

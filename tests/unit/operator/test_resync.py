@@ -1,0 +1,94 @@
+"""The comparison with a fresh list: phantoms go, debts of the watch are remembered."""
+
+from sandpod_operator.health import LONGEST_BEHIND, Health
+from sandpod_operator.observations import Key
+from sandpod_operator.resync import Resync
+from sandpod_operator.store import Store
+from sandpod_operator.workqueue import WorkQueue
+
+from tests.support.fake_clock import FakeClock
+from tests.support.operator_api import Api
+from tests.support.operator_objects import KEY, NOW, pod
+from tests.support.operator_world import POD, SANDBOX, new_sandbox
+
+
+class Office:
+    def __init__(self) -> None:
+        self.clock = FakeClock()
+        self.api = Api(now=lambda: NOW)
+        self.store = Store()
+        self.queue: WorkQueue[Key] = WorkQueue(clock=self.clock)
+        self.resync = Resync(cluster=self.api, store=self.store, queue=self.queue, clock=self.clock.time)
+        self.health = Health(queue=self.queue, resync=self.resync, clock=self.clock.time)
+
+
+async def test_an_empty_cluster_is_in_sync_at_once() -> None:
+    office = Office()
+    assert not office.health.ready
+
+    await office.resync.compare()
+
+    assert office.health.ready
+    assert office.health.troubles() == []
+
+
+async def test_it_is_not_ready_before_the_watch_has_brought_everything() -> None:
+    office = Office()
+    listed = office.api.put(SANDBOX, new_sandbox())
+    await office.resync.compare()
+    assert not office.health.ready
+
+    office.store.sandboxes.observe(listed)
+    await office.resync.compare()
+
+    assert office.health.ready
+
+
+async def test_an_object_that_vanished_unseen_is_dropped_and_looked_at() -> None:
+    office = Office()
+    office.store.pods.observe(pod(resourceVersion="50"))
+    await office.resync.compare()
+
+    assert office.store.pods.get(KEY) is None
+    assert len(office.queue) == 1
+
+
+async def test_an_object_newer_than_the_list_stays() -> None:
+    office = Office()
+    office.store.pods.observe(pod(resourceVersion="5000"))
+    await office.resync.compare()
+
+    assert office.store.pods.get(KEY) is not None
+
+
+async def test_a_watch_that_is_deaf_makes_the_operator_unhealthy() -> None:
+    office = Office()
+    listed = office.api.put(SANDBOX, new_sandbox())
+    await office.resync.compare()
+    office.clock.advance(LONGEST_BEHIND)
+    assert office.health.troubles() == []
+    office.clock.advance(1)
+    assert office.health.troubles() == ["the watch has missed something for 181 s"]
+
+    office.store.sandboxes.observe(listed)
+
+    assert office.health.troubles() == []
+
+
+async def test_a_debt_whose_object_is_gone_is_forgiven() -> None:
+    office = Office()
+    office.api.put(POD, pod())
+    await office.resync.compare()
+    office.clock.advance(1000)
+    office.api.vanish(POD)
+    await office.resync.compare()
+
+    assert office.resync.behind() == 0
+
+
+async def test_a_key_that_nobody_gets_to_makes_the_operator_unhealthy() -> None:
+    office = Office()
+    office.queue.add(KEY)
+    office.clock.advance(301)
+
+    assert office.health.troubles() == ["a sandbox has waited for 301 s to be looked at"]

@@ -1,0 +1,137 @@
+"""The status as a whole: what is in it, what counts as a change, and how it is written."""
+
+from datetime import timedelta
+
+import pytest
+from sandpod_crds.models import Sandbox, SandboxStatus
+from sandpod_operator.conditions import verdicts
+from sandpod_operator.decide import decide
+from sandpod_operator.objects import Json
+from sandpod_operator.reasons import SENTENCES, Reason, sentence
+from sandpod_operator.status import status_patch
+
+from tests.support.operator_objects import (
+    INSTALLATION,
+    NOW,
+    bound,
+    pod,
+    running,
+    sandbox,
+    situation,
+    starting,
+    up,
+)
+
+
+def decided(
+    status: Json, *, spec: Json | None = None, later: float = 0, generation: int = 1
+) -> SandboxStatus:
+    """What becomes of the status of a sandbox that runs."""
+    given = situation(sandbox(spec, status, generation=generation), pod(spec, up(since=-90)), answer=bound())
+    found = decide(given, now=NOW + timedelta(seconds=later), installation=INSTALLATION).status
+    assert found is not None
+    return found
+
+
+def condition(status: SandboxStatus, kind: str) -> Json:
+    return next(c for c in status.to_json()["conditions"] if c["type"] == kind)
+
+
+def test_the_time_of_a_condition_moves_only_when_it_flips() -> None:
+    flipped = decided(starting(), later=7)
+    assert condition(flipped, "Ready")["lastTransitionTime"] == "2026-11-18T12:00:07Z"
+    assert condition(flipped, "Isolated")["lastTransitionTime"] == "2026-11-18T11:58:30Z"
+
+    # Another reason and another generation, the same status.
+    reworded = decided(running(startFailures=1), spec={"network": {}}, later=99, generation=2)
+    assert condition(reworded, "Ready")["lastTransitionTime"] == "2026-11-18T11:58:30Z"
+    assert condition(reworded, "Ready")["observedGeneration"] == 2
+    assert reworded.observed_generation == 2
+
+
+def test_a_patch_says_every_field_so_that_nothing_old_stays() -> None:
+    patch = status_patch(SandboxStatus(phase=None, pod_name="box"))
+
+    assert patch["podName"] == "box"
+    assert {name for name, value in patch.items() if value is None} == set(patch) - {"podName"}
+    assert {"podUID", "podIP", "nextStartAt", "startFailures", "conditions", "sessions"} <= set(patch)
+
+
+def test_what_is_written_and_read_again_is_no_change() -> None:
+    written = decided(starting())
+    read = {name: value for name, value in status_patch(written).items() if value is not None}
+    given = situation(sandbox(status=read), pod(status=up(since=-90)), answer=bound())
+
+    assert decide(given, now=NOW, installation=INSTALLATION).status is None
+
+
+def test_conditions_of_others_are_kept() -> None:
+    theirs = {"type": "example.com/Audited", "status": "True", "reason": "Yes", "message": ""}
+    status = starting()
+    status["conditions"].append(theirs)
+
+    assert condition(decided(status), "example.com/Audited")["reason"] == "Yes"
+
+
+@pytest.mark.parametrize(
+    ("spec", "kind", "reason", "words"),
+    [
+        ({"sleepAfter": "5m"}, "SpecHonored", "NotImplemented", "sleepAfter"),
+        ({"paused": True, "setup": ["make"]}, "SpecHonored", "NotImplemented", "paused, setup"),
+        ({"templateRef": {"name": "t"}}, "SpecHonored", "NotImplemented", "templateRef"),
+        ({"poolRef": {"name": "p"}}, "SpecHonored", "NotImplemented", "poolRef"),
+        ({"lifetime": {"maxAge": "8h"}}, "SpecHonored", "NotImplemented", "lifetime"),
+        ({"network": {"egress": "None"}}, "SpecHonored", "NotImplemented", "network"),
+        ({"processes": [{"name": "x", "command": "y"}]}, "SpecHonored", "NotImplemented", "processes"),
+        ({"workspace": {"size": "1Gi"}}, "WorkspaceReady", "NotImplemented", "scratch space"),
+        ({"ports": [{"port": 8080}]}, "PreviewReady", "NotImplemented", "preview URLs"),
+        ({"isolation": "Strict"}, "Isolated", "Incomplete", "PID namespace"),
+        ({"user": "root", "templateRef": {"name": "t"}}, "SpecHonored", "NotImplemented", "user (root needs"),
+        (
+            {"podTemplate": {"spec": {"restartPolicy": "Always"}}},
+            "SpecHonored",
+            "Overridden",
+            "podTemplate.spec.restartPolicy",
+        ),
+    ],
+)
+def test_what_has_no_effect_is_said(spec: Json, kind: str, reason: str, words: str) -> None:
+    found = condition(decided(starting(), spec=spec), kind)
+
+    assert (found["status"], found["reason"]) == ("False", reason)
+    assert words in found["message"]
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [{}, {"keepAlive": True}, {"paused": False}, {"isolation": "Standard"}, {"podTemplate": {"spec": {}}}],
+)
+def test_what_has_its_effect_is_said_too(spec: Json) -> None:
+    given = Sandbox.model_validate(sandbox(spec)).spec
+
+    assert all(v.holds for v in verdicts(given, overridden=(), restart_pending=None))
+
+
+def test_several_things_without_effect_are_all_named() -> None:
+    spec = {"sleepAfter": "5m", "podTemplate": {"spec": {"hostNetwork": True}}}
+    found = condition(decided(starting(), spec=spec), "SpecHonored")
+
+    assert found["reason"] == "NotImplemented"
+    assert "sleepAfter" in found["message"]
+    assert "podTemplate.spec.hostNetwork" in found["message"]
+
+
+@pytest.mark.parametrize("reason", list(SENTENCES))
+def test_every_sentence_ends_and_holds_no_gap(reason: Reason) -> None:
+    said = sentence(reason, pod="box", detail="no room {here}")
+
+    assert said.endswith(".")
+    assert ".." not in said
+    assert "{" not in said.replace("{here}", "")
+
+
+def test_every_reason_has_a_sentence() -> None:
+    # These are put together from what they find.
+    made = {Reason.NOT_IMPLEMENTED, Reason.OVERRIDDEN, Reason.RESTART_PENDING, Reason.STARTED}
+
+    assert set(SENTENCES) == set(Reason) - made

@@ -1,0 +1,134 @@
+"""What the operator knows, and how late, early and lost news change it."""
+
+from sandpod_operator.objects import Json
+from sandpod_operator.observations import Answer, Answered, Key
+from sandpod_operator.store import TOMBSTONES, Cache, Store, slim_pod, slim_sandbox
+
+from tests.support.operator_objects import KEY, NOW, POD_UID, UID, bound, pod, sandbox
+
+
+def version(obj: Json, number: int) -> Json:
+    return {**obj, "metadata": {**obj["metadata"], "resourceVersion": str(number)}}
+
+
+def known(store: Store) -> str | None:
+    obj = store.pods.get(KEY)
+    return obj["metadata"]["resourceVersion"] if obj is not None else None
+
+
+def test_only_a_newer_version_replaces_one() -> None:
+    store = Store()
+    assert store.pods.observe(version(pod(), 9))
+    assert not store.pods.observe(version(pod(), 9))
+    assert not store.pods.observe(version(pod(), 8))
+    # As numbers: as text, 10 would come before 9.
+    assert store.pods.observe(version(pod(), 10))
+
+    assert known(store) == "10"
+
+
+def test_the_answer_to_a_write_is_known_before_the_watch_tells_it() -> None:
+    store = Store()
+    store.pods.observe(version(pod(), 9))
+    store.pods.learn(version(pod(), 12))
+    # The watch is still at an earlier version.
+    store.pods.observe(version(pod(), 11))
+
+    assert known(store) == "12"
+
+
+def test_a_late_answer_does_not_bring_a_deleted_object_back() -> None:
+    store = Store()
+    store.pods.observe(version(pod(), 9))
+    store.pod_deleted(KEY, uid=POD_UID)
+
+    assert not store.pods.learn(version(pod(), 12))
+    assert known(store) is None
+
+
+def test_a_pod_that_regains_its_labels_is_known_again() -> None:
+    store = Store()
+    store.pods.observe(version(pod(), 9))
+    # Without its labels it has left the watch, which tells that as a deletion.
+    store.pod_deleted(KEY, uid=POD_UID)
+    store.pods.observe(version(pod(), 12))
+
+    assert known(store) == "12"
+
+
+def test_the_deletion_of_an_old_object_leaves_the_new_one_of_its_name() -> None:
+    store = Store()
+    store.pods.observe(version(pod(), 9))
+    store.pods.observe(version(pod(uid="new"), 12))
+    store.pod_deleted(KEY, uid=POD_UID)
+
+    assert known(store) == "12"
+
+
+def test_tombstones_do_not_grow_for_ever() -> None:
+    cache = Cache(slim=slim_pod)
+    for number in range(TOMBSTONES + 10):
+        cache.remove(KEY, uid=str(number))
+
+    assert len(cache._deleted) == TOMBSTONES  # pyright: ignore[reportPrivateUsage] - memory is not to be seen
+
+
+def test_an_answer_goes_with_its_pod() -> None:
+    store = Store()
+    store.pods.observe(pod())
+    assert store.put_answer(KEY, bound())
+    store.pod_deleted(KEY, uid=POD_UID)
+
+    assert store.answer(POD_UID) is None
+
+
+def test_an_answer_of_a_pod_that_is_gone_is_not_kept() -> None:
+    store = Store()
+    answer = Answer(pod_uid="gone", outcome=Answered.BOUND, at=NOW)
+    assert not store.put_answer(KEY, answer)
+    store.pods.observe(pod())
+    assert not store.put_answer(KEY, answer)
+
+
+def test_a_sandbox_that_left_its_pod_behind_is_remembered_until_the_pod_is_gone() -> None:
+    store = Store()
+    store.sandboxes.observe(sandbox())
+    store.pods.observe(pod())
+    store.sandbox_deleted(KEY, uid=UID)
+    assert store.departed(KEY) == UID
+    store.pod_deleted(KEY, uid=POD_UID)
+    assert store.departed(KEY) is None
+
+
+def test_a_sandbox_whose_pod_is_somebody_else_s_leaves_nothing_behind() -> None:
+    store = Store()
+    store.sandboxes.observe(sandbox())
+    store.pods.observe(pod(ownerReferences=[]))
+    store.sandbox_deleted(KEY, uid=UID)
+
+    assert store.departed(KEY) is None
+
+
+def test_what_nobody_reads_is_not_kept() -> None:
+    obj = sandbox(
+        managedFields=[{}],
+        annotations={
+            "kubectl.kubernetes.io/last-applied-configuration": "long",
+            "sandpod.dev/wake-requested-at": "now",
+        },
+    )
+    assert slim_sandbox(obj)["metadata"]["annotations"] == {"sandpod.dev/wake-requested-at": "now"}
+    assert "managedFields" not in slim_sandbox(obj)["metadata"]
+    claim = {"name": "data", "persistentVolumeClaim": {"claimName": "x"}}
+    spec: Json = {"nodeName": "n", "containers": [{}], "volumes": [claim, {"name": "tmp", "emptyDir": {}}]}
+    assert slim_pod({**pod(), "spec": spec})["spec"] == {"nodeName": "n", "volumes": [claim]}
+
+
+def test_keys_are_listed_while_they_change() -> None:
+    cache = Cache(slim=slim_pod)
+    cache.observe(pod())
+    for key in cache:
+        cache.remove(key, uid=POD_UID)
+
+    assert list(cache) == []
+    assert str(Key("a", "b")) == "a/b"
