@@ -1,0 +1,24 @@
+"""`python -m sandpod_runtime`: reads the options, then serves until it is told to stop.
+
+Imports wait until the collector is off: a cold start is mostly imports, and collecting while they run frees
+nothing.
+"""
+
+import gc
+import sys
+
+
+def main() -> int:
+    gc.disable()
+    from sandpod_runtime import options, server
+
+    try:
+        chosen = options.read(sys.argv[1:])
+    except options.OptionsError as error:
+        sys.stderr.write(f"sandpod-runtime: {error}\n")
+        return 2
+    return server.run(chosen)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

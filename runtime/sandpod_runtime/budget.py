@@ -1,0 +1,44 @@
+"""One account for the memory that clients and commands can make the runtime hold.
+
+Each body and each output has a bound of its own; this one is for all of them together, because a sandbox
+whose runtime is killed for memory loses everything that runs in it.
+"""
+
+import os
+from pathlib import Path
+
+LARGEST = 1 << 30
+SMALLEST = 32 << 20
+_LIMIT_FILES = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
+
+
+class Budget:
+    def __init__(self, total: int) -> None:
+        self.total = total
+        self._taken = 0
+
+    def take(self, count: int) -> bool:
+        if self._taken + count > self.total:
+            return False
+        self._taken += count
+        return True
+
+    def give(self, count: int) -> None:
+        self._taken -= count
+
+
+def for_this_machine() -> Budget:
+    """Half of what the container may use."""
+    return Budget(min(LARGEST, max(SMALLEST, _memory() // 2)))
+
+
+def _memory() -> int:
+    present = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    for name in _LIMIT_FILES:
+        try:
+            text = Path(name).read_text(encoding="ascii").strip()
+        except OSError:
+            continue
+        if text.isdecimal():
+            return min(present, int(text))
+    return present

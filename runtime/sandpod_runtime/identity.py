@@ -1,0 +1,49 @@
+"""Who this runtime is for: nobody, until one bind with the token whose SHA-256 the pod's spec carries."""
+
+import hashlib
+import hmac
+import time
+from dataclasses import dataclass
+
+from sandpod_runtime.errors import Fault
+from sandpod_runtime.models import BindRequest
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Bound:
+    request: BindRequest
+    at: float
+
+
+class Identity:
+    def __init__(self, *, bind_sha256: str, insecure: bool) -> None:
+        self._bind_sha256 = bind_sha256.encode("ascii")
+        self.insecure = insecure
+        self.started_at = time.time()
+        self.bound: Bound | None = None
+
+    def check_token(self, token: str) -> None:
+        """Before the request's body is looked at: a stranger learns nothing, also not that it was bound
+        already.
+        """
+        digest = hashlib.sha256(_bytes(token)).hexdigest().encode("ascii")
+        if not self._bind_sha256 or not hmac.compare_digest(digest, self._bind_sha256):
+            raise Fault("UNAUTHENTICATED", "the bind token is not the one that this runtime was started for")
+        if self.bound is not None:
+            raise Fault("ALREADY_BOUND", "this runtime is bound, and a bind token is good for one bind")
+
+    def bind(self, request: BindRequest) -> None:
+        if self.bound is not None:
+            # Two binds whose bodies arrived side by side: the first one counts.
+            raise Fault("ALREADY_BOUND", "this runtime is bound, and a bind token is good for one bind")
+        self.bound = Bound(request=request, at=time.time())
+
+    def accepts(self, credential: str) -> bool:
+        if self.bound is None:
+            return False
+        return hmac.compare_digest(_bytes(credential), _bytes(self.bound.request.credential))
+
+
+def _bytes(text: str) -> bytes:
+    # Headers may hold any byte; aiohttp hands them over as surrogates.
+    return text.encode("utf-8", "surrogateescape")

@@ -1,0 +1,3 @@
+"""Processes: starting them, reading their output within bounds, and ending them with everything they
+started.
+"""

@@ -1,0 +1,134 @@
+"""One running command: its process, its pipes, its deadline, and its end with all that it started.
+
+It belongs to nobody's request: a client may leave while it runs. `ended` is a future that always comes.
+"""
+
+import asyncio
+import os
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from sandpod_runtime.process import tree
+from sandpod_runtime.process.pipe import InputPipe, OutputPipe, Sink, discard
+from sandpod_runtime.process.spawn import Child
+
+# How long output may still arrive after the shell has gone, when a child in the background holds the pipe.
+DRAIN = 0.5
+TIMED_OUT = 124
+KILLED = 137
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Ending:
+    exit_code: int
+    timed_out: bool
+    seconds: float
+
+
+class Command:
+    def __init__(
+        self,
+        *,
+        child: Child,
+        mark: int,
+        table: tree.ProcessTable,
+        stdin: bytes,
+        stdout: Sink,
+        stderr: Sink,
+        timeout: float | None,
+        adopt: Callable[[OutputPipe], None],
+    ) -> None:
+        """`adopt` takes the pipes that a background process still holds when the command has ended."""
+        loop = asyncio.get_running_loop()
+        self.pid = child.pid
+        self.ended: asyncio.Future[Ending] = loop.create_future()
+        self._loop = loop
+        self._mark = mark
+        self._table = table
+        self._adopt = adopt
+        self._begun = time.monotonic()
+        self._exit_code: int | None = None
+        self._timed_out = False
+        self._killing: asyncio.Task[None] | None = None
+        self._drain: asyncio.TimerHandle | None = None
+        self._input = None if child.stdin is None else InputPipe(child.stdin, loop=loop, data=stdin)
+        self._pipes = [
+            OutputPipe(descriptor, loop=loop, sink=sink, on_end=self._settle)
+            for descriptor, sink in ((child.stdout, stdout), (child.stderr, stderr))
+        ]
+        self._deadline = None if timeout is None else loop.call_later(timeout, self._time_out)
+
+    def exited(self, status: int) -> None:
+        """The reaper's word that the shell has ended."""
+        code = os.waitstatus_to_exitcode(status)
+        self._exit_code = code if code >= 0 else 128 - code
+        if self._deadline is not None:
+            # What still runs in the background is not the command, and has no deadline.
+            self._deadline.cancel()
+        self._settle()
+        if not self.ended.done() and self._killing is None:
+            self._drain = self._loop.call_later(DRAIN, self._stop_draining)
+
+    def resume(self) -> None:
+        """The reader has room again."""
+        for pipe in self._pipes:
+            pipe.resume()
+
+    def detach(self) -> None:
+        """The reader has gone: the command goes on, and what it writes is dropped."""
+        for pipe in self._pipes:
+            pipe.divert(discard)
+
+    def stop(self) -> None:
+        """End the whole tree now; `ended` follows."""
+        self.detach()
+        self._kill()
+
+    def _time_out(self) -> None:
+        if not self.ended.done():
+            self._timed_out = True
+            self._kill()
+
+    def _kill(self) -> None:
+        if self._killing is None and not self.ended.done():
+            self._killing = self._loop.create_task(self._end_tree())
+
+    async def _end_tree(self) -> None:
+        await tree.end(self._members)
+        if self._exit_code is None:
+            # Reported dead by /proc and not yet by the reaper, or beyond our reach: either way it is over.
+            self._exit_code = KILLED
+        for pipe in self._pipes:
+            pipe.finish()
+        self._killing = None
+        self._settle()
+
+    def _members(self) -> tree.Found:
+        return self._table.members(root=self.pid if self._exit_code is None else None, mark=self._mark)
+
+    def _stop_draining(self) -> None:
+        for pipe in self._pipes:
+            pipe.finish()
+
+    def _settle(self) -> None:
+        if self.ended.done() or self._exit_code is None or self._killing is not None:
+            return
+        if not all(pipe.ended for pipe in self._pipes):
+            return
+        if self._drain is not None:
+            self._drain.cancel()
+        if self._input is not None:
+            self._input.close()
+        for pipe in self._pipes:
+            if pipe.is_open:
+                self._adopt(pipe)
+        # They refer to this object: without them it goes with its last user, not when the collector comes.
+        self._pipes = []
+        self.ended.set_result(
+            Ending(
+                exit_code=TIMED_OUT if self._timed_out else self._exit_code,
+                timed_out=self._timed_out,
+                seconds=time.monotonic() - self._begun,
+            )
+        )

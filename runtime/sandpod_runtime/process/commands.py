@@ -1,0 +1,89 @@
+"""All commands that run, and the bound on how many may."""
+
+import asyncio
+import logging
+from collections import deque
+
+from sandpod_runtime.process import tree
+from sandpod_runtime.process.command import Command, Ending
+from sandpod_runtime.process.marks import Marks
+from sandpod_runtime.process.pipe import OutputPipe, Sink
+from sandpod_runtime.process.reaper import Reaper
+from sandpod_runtime.process.spawn import Program, Spawner
+
+LIMIT = 256
+# Pipes of ended commands that a background process still holds; beyond this the oldest is closed.
+_LINGERING = 256
+# When the runtime itself is told to stop, commands get less time than a timeout gives them.
+_SHUTDOWN_GRACE = 2.0
+
+logger = logging.getLogger(__name__)
+
+
+class TooManyCommandsError(Exception):
+    """As many commands run as may."""
+
+
+class Commands:
+    def __init__(self, *, open_files: int | None) -> None:
+        self._spawner = Spawner(open_files=open_files)
+        self._marks = Marks()
+        self._table = tree.ProcessTable(self._marks)
+        self._reaper = Reaper(asyncio.get_running_loop())
+        self._running: set[Command] = set()
+        self._lingering: deque[OutputPipe] = deque()
+
+    def __len__(self) -> int:
+        return len(self._running)
+
+    def start(
+        self, program: Program, *, stdin: bytes | None, stdout: Sink, stderr: Sink, timeout: float | None
+    ) -> Command:
+        """Raises TooManyCommandsError or SpawnError, and then has done nothing."""
+        if len(self._running) >= LIMIT:
+            raise TooManyCommandsError(
+                f"{LIMIT} commands are running, which is the limit; wait for one to end"
+            )
+        mark = self._marks.new()
+        environ = self._marks.put_on(mark, program.environ)
+        child = self._spawner.start(program, environ=environ, with_stdin=stdin is not None)
+        command = Command(
+            child=child,
+            mark=mark,
+            table=self._table,
+            stdin=stdin or b"",
+            stdout=stdout,
+            stderr=stderr,
+            timeout=timeout,
+            adopt=self._adopt,
+        )
+        self._reaper.watch(child.pid, command.exited)
+        self._running.add(command)
+        command.ended.add_done_callback(lambda ended: self._over(command, ended))
+        return command
+
+    async def end_all(self) -> None:
+        """End every process below the runtime, also those that commands left in the background."""
+        if not await tree.end(self._table.descendants, grace=_SHUTDOWN_GRACE):
+            logger.warning(
+                "processes outlived SIGKILL", extra={"pids": sorted(self._table.descendants().pids)}
+            )
+
+    def _over(self, command: Command, ended: "asyncio.Future[Ending]") -> None:
+        self._running.discard(command)
+        ending = ended.result()
+        logger.debug(
+            "command ended",
+            extra={
+                "pid": command.pid,
+                "exitCode": ending.exit_code,
+                "timedOut": ending.timed_out,
+                "durationMs": round(ending.seconds * 1000),
+            },
+        )
+
+    def _adopt(self, pipe: OutputPipe) -> None:
+        if len(self._lingering) >= _LINGERING:
+            self._lingering.popleft().close()
+        self._lingering.append(pipe)
+        pipe.linger(self._lingering.remove)

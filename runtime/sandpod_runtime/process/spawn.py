@@ -1,0 +1,128 @@
+"""Starting a program with three pipes, as cheaply as the kernel allows (vfork, no thread, no helper
+process).
+
+`os.posix_spawn` cannot change the directory, so the runtime steps into it and out again around the call.
+Nothing in the runtime may therefore use a relative path.
+"""
+
+import contextlib
+import errno
+import os
+import resource
+import signal
+from collections.abc import Generator
+from dataclasses import dataclass
+
+# Python ignores SIGPIPE, and nohup SIGHUP; a program expects to be started with neither ignored.
+_SIGNALS = signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}
+SCRIPT_DESCRIPTOR = 3
+
+
+class SpawnError(Exception):
+    """The program could not be started; the message is for the caller."""
+
+    def __init__(self, message: str, *, too_large: bool = False) -> None:
+        super().__init__(message)
+        self.too_large = too_large
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Program:
+    path: str
+    arguments: list[str]
+    environ: dict[str, str]
+    directory: str
+    script: int | None = None  # an open file that the program finds as descriptor 3
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Child:
+    pid: int
+    stdin: int | None
+    stdout: int
+    stderr: int
+
+
+class Spawner:
+    def __init__(self, *, open_files: int | None) -> None:
+        """`open_files` is the soft limit that programs get, when the runtime has raised its own."""
+        self._open_files = open_files
+        self._devnull = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
+
+    def start(self, program: Program, *, environ: dict[str, str], with_stdin: bool) -> Child:
+        with contextlib.ExitStack() as ours, contextlib.ExitStack() as theirs:
+            stdin, our_stdin = self._devnull, None
+            try:
+                if with_stdin:
+                    stdin, our_stdin = _pipe(read_end=theirs, write_end=ours)
+                our_stdout, stdout = _pipe(read_end=ours, write_end=theirs)
+                our_stderr, stderr = _pipe(read_end=ours, write_end=theirs)
+                pid = self._spawn(program, environ=environ, streams=(stdin, stdout, stderr))
+            except OSError as error:
+                raise _explained(error, program) from error
+            for descriptor in (our_stdin, our_stdout, our_stderr):
+                if descriptor is not None:
+                    os.set_blocking(descriptor, False)
+            ours.pop_all()
+            return Child(pid=pid, stdin=our_stdin, stdout=our_stdout, stderr=our_stderr)
+
+    def _spawn(self, program: Program, *, environ: dict[str, str], streams: tuple[int, int, int]) -> int:
+        wanted = [*enumerate(streams)]
+        if program.script is not None:
+            wanted.append((SCRIPT_DESCRIPTOR, program.script))
+        with _standing_in(program.directory), self._limit_of_open_files():
+            return os.posix_spawn(
+                program.path,
+                program.arguments,
+                environ,
+                file_actions=[(os.POSIX_SPAWN_DUP2, ours, theirs) for theirs, ours in wanted],
+                setsid=True,
+                setsigdef=_SIGNALS,
+                setsigmask=(),
+            )
+
+    @contextlib.contextmanager
+    def _limit_of_open_files(self) -> Generator[None]:
+        if self._open_files is None:
+            yield
+            return
+        # Some programs close every descriptor they could have: a high limit costs them seconds.
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (self._open_files, hard))
+        try:
+            yield
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+@contextlib.contextmanager
+def _standing_in(directory: str) -> Generator[None]:
+    os.chdir(directory)
+    try:
+        yield
+    finally:
+        # To stay would keep a file system of the user's busy.
+        os.chdir("/")
+
+
+def _pipe(*, read_end: contextlib.ExitStack, write_end: contextlib.ExitStack) -> tuple[int, int]:
+    reader, writer = os.pipe2(os.O_CLOEXEC)
+    read_end.callback(os.close, reader)
+    write_end.callback(os.close, writer)
+    return reader, writer
+
+
+def _explained(error: OSError, program: Program) -> SpawnError:
+    reason = os.strerror(error.errno or 0)
+    if error.errno == errno.E2BIG:
+        return SpawnError(
+            "the environment is too large: a variable may have 128 KiB, all of them about 2 MiB",
+            too_large=True,
+        )
+    if error.filename == program.directory:
+        return SpawnError(f"cannot start in {program.directory}: {reason}")
+    if error.filename == program.path:
+        return SpawnError(f"cannot run {program.path}: {reason}")
+    if error.errno in (errno.EMFILE, errno.ENFILE):
+        return SpawnError(f"the runtime has no file descriptor left: {reason}")
+    return SpawnError(f"cannot start a process: {reason}")

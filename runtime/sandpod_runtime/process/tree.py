@@ -1,0 +1,140 @@
+"""Who belongs to a command, and ending all of them: also those that left its group, session and parents."""
+
+import asyncio
+import contextlib
+import os
+import signal
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from sandpod_runtime.process import procfs
+from sandpod_runtime.process.marks import Marks
+
+GRACE = 5.0
+# After SIGKILL only a process stuck in the kernel or of another user remains; nobody waits for ever.
+PATIENCE = 5.0
+_FIRST_PAUSE = 0.002
+_LAST_PAUSE = 0.05
+# Many commands may be ending at once: they share a look at /proc that is this fresh.
+_FRESH = 0.01
+# Where processes come and go all the time, no look at /proc is complete; so many empty ones are enough.
+_EMPTY_LOOKS = 5
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Found:
+    """The living processes that were asked for, and whether some may have been missed."""
+
+    pids: set[int]
+    groups: set[int]
+    complete: bool
+
+
+class ProcessTable:
+    """What /proc says about the descendants of this process, and the marks that they bear."""
+
+    def __init__(self, marks: Marks) -> None:
+        self._marks = marks
+        self._own = os.getpid()
+        self._own_group = os.getpgrp()
+        self._seen_at = float("-inf")
+        self._complete = False
+        self._alive: dict[int, procfs.Stat] = {}
+        self._children: dict[int, list[int]] = {}
+        self._bearers: dict[int, list[int]] = {}
+
+    def descendants(self) -> Found:
+        """All that lives below the runtime."""
+        self._look()
+        return self._found(self._below([self._own]))
+
+    def members(self, *, root: int | None, mark: int) -> Found:
+        """What lives of a command: below its shell (`root`, until it is reaped), or with its mark."""
+        if time.monotonic() - self._seen_at > _FRESH:
+            self._look()
+        found = self._members(root=root, mark=mark)
+        if not found.pids:
+            # "Nothing is left" must be true now, not a moment ago.
+            self._look()
+            found = self._members(root=root, mark=mark)
+        return found
+
+    def _members(self, *, root: int | None, mark: int) -> Found:
+        starts = list(self._bearers.get(mark, ()))
+        if root is not None:
+            starts.append(root)
+        return self._found({*starts, *self._below(starts)})
+
+    def _found(self, pids: Iterable[int]) -> Found:
+        alive = {pid for pid in pids if pid in self._alive}
+        groups = {self._alive[pid].group for pid in alive} - {0, self._own_group}
+        return Found(pids=alive, groups=groups, complete=self._complete)
+
+    def _look(self) -> None:
+        processes, self._complete = procfs.processes()
+        self._children = {}
+        for pid, stat in processes.items():
+            self._children.setdefault(stat.parent, []).append(pid)
+        self._alive = {pid: stat for pid, stat in processes.items() if stat.state not in procfs.DEAD}
+        self._bearers = {}
+        # Some may have lost their parents between two reads, and not appear below us for that reason.
+        lost = [pid for pid, stat in processes.items() if stat.parent and stat.parent not in processes]
+        for pid in {*lost, *self._below([self._own, *lost])} & self._alive.keys():
+            try:
+                mark = self._marks.of(pid)
+            except ProcessLookupError:
+                self._complete = False
+                continue
+            if mark is not None:
+                self._bearers.setdefault(mark, []).append(pid)
+        self._seen_at = time.monotonic()
+
+    def _below(self, starts: Iterable[int]) -> set[int]:
+        found: set[int] = set()
+        waiting = list(starts)
+        while waiting:
+            children = self._children.get(waiting.pop(), ())
+            found.update(children)
+            waiting += children
+        return found
+
+
+def send(found: Found, number: signal.Signals) -> None:
+    """By group as well: only that reaches a process that is being forked at this moment.
+
+    Every group lies within a session, and every command has sessions of its own.
+    """
+    for target in (*(-group for group in found.groups), *found.pids):
+        # It ended by itself, or runs as another user (sudo): the caller looks again and sees which.
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.kill(target, number)
+
+
+async def end(find: Callable[[], Found], *, grace: float = GRACE, patience: float = PATIENCE) -> bool:
+    """SIGTERM to all that `find` finds, SIGKILL after `grace`; False when something outlives even that."""
+    found = find()
+    send(found, signal.SIGTERM)
+    send(found, signal.SIGCONT)  # a stopped process would not hear the first
+    if await _gone(find, seconds=grace):
+        return True
+    return await _gone(find, seconds=patience, kill=True)
+
+
+async def _gone(find: Callable[[], Found], *, seconds: float, kill: bool = False) -> bool:
+    deadline = time.monotonic() + seconds
+    pause = _FIRST_PAUSE
+    empty = 0
+    while True:
+        found = find()
+        if found.pids:
+            empty = 0
+            if kill:
+                # Again and again: a process may fork between the look and the signal.
+                send(found, signal.SIGKILL)
+        elif found.complete or (empty := empty + 1) >= _EMPTY_LOOKS:
+            return True
+        if time.monotonic() > deadline:
+            return False
+        await asyncio.sleep(pause)
+        pause = min(pause * 1.5, _LAST_PAUSE)

@@ -1,0 +1,1 @@
+"""What clients call: one module for each surface, each a class with `routes()`."""

@@ -1,0 +1,75 @@
+"""What tells about the runtime: greeting, ping, version, and the programs that the image has."""
+
+import asyncio
+import os
+import time
+from collections.abc import Mapping
+
+from aiohttp.web_response import StreamResponse
+
+from sandpod_runtime import __version__
+from sandpod_runtime.clock import timestamp
+from sandpod_runtime.environment import Environment
+from sandpod_runtime.routing import Routes
+from sandpod_runtime.wire import Request, json_reply, text_reply
+
+# What a client library may ask to be told; without it, our own version is the truth.
+CONFIGURED_VERSION = "SANDBOX_VERSION"
+
+
+class Basics:
+    def __init__(self, *, environment: Environment) -> None:
+        self._environment = environment
+        self._begun = time.monotonic()
+
+    def routes(self) -> Routes:
+        return {
+            ("GET", "/"): self._greet,
+            ("GET", "/api/ping"): self._ping,
+            ("GET", "/api/version"): self._version,
+            ("GET", "/api/commands"): self._commands,
+        }
+
+    async def _greet(self, _: Request) -> StreamResponse:
+        return text_reply("This is a Sandpod sandbox.\n")
+
+    async def _ping(self, _: Request) -> StreamResponse:
+        uptime = round(time.monotonic() - self._begun, 3)
+        return json_reply(
+            {
+                "success": True,
+                "status": "healthy",
+                "message": "healthy",
+                "uptime": uptime,
+                "timestamp": timestamp(),
+            }
+        )
+
+    async def _version(self, _: Request) -> StreamResponse:
+        version = self._environment.variables.get(CONFIGURED_VERSION) or __version__
+        return json_reply(
+            {"success": True, "version": version, "runtimeVersion": __version__, "timestamp": timestamp()}
+        )
+
+    async def _commands(self, _: Request) -> StreamResponse:
+        # Looking at some thousand files takes longer than other requests should wait.
+        found = await asyncio.to_thread(programs, self._environment.variables)
+        return json_reply(
+            {"success": True, "availableCommands": found, "count": len(found), "timestamp": timestamp()}
+        )
+
+
+def programs(environ: Mapping[str, str]) -> list[str]:
+    """The names that a shell would find on PATH."""
+    found: set[str] = set()
+    for directory in environ.get("PATH", "").split(":"):
+        if not directory.startswith("/"):
+            continue  # relative to a directory that only a command has
+        try:
+            with os.scandir(directory) as entries:
+                found.update(
+                    entry.name for entry in entries if entry.is_file() and os.access(entry.path, os.X_OK)
+                )
+        except OSError:
+            continue
+    return sorted(name for name in found if name.isprintable())

@@ -1,0 +1,115 @@
+"""Requests and replies as the protocol spells them: JSON bodies, the headers that every reply carries, and
+bounds.
+"""
+
+from collections.abc import Mapping
+from typing import TypeVar
+
+import msgspec
+from aiohttp.http import HttpVersion11
+from aiohttp.web_protocol import RequestPayloadError
+from aiohttp.web_request import BaseRequest
+from aiohttp.web_response import Response
+
+from sandpod_runtime.budget import Budget
+from sandpod_runtime.errors import Fault, invalid
+
+# A base64 write of a 100 MB file has to fit.
+LARGEST_BODY = 144 << 20
+# Bodies up to here are not worth accounting for.
+_SMALL = 65_536
+
+HEADERS = {
+    "Access-Control-Allow-Origin": "*",
+    "Access-Control-Allow-Methods": "GET, POST, PUT, DELETE, OPTIONS",
+    "Access-Control-Allow-Headers": "Content-Type, Authorization, X-Session-Id, X-Sandbox-Id, X-Trace-Id",
+    # Instead of the versions of Python and aiohttp, which are nobody's business.
+    "Server": "sandpod",
+}
+JSON_HEADERS = HEADERS | {"Content-Type": "application/json"}
+_TEXT_HEADERS = HEADERS | {"Content-Type": "text/plain; charset=utf-8"}
+
+T = TypeVar("T")
+_encoder = msgspec.json.Encoder()
+encode = _encoder.encode
+
+
+class Request(BaseRequest):
+    """A request that knows how much memory it holds of the budget; the door gives it back at the end."""
+
+    charged = 0
+
+
+def json_reply(body: Mapping[str, object], *, status: int = 200) -> Response:
+    return Response(body=encode(body), status=status, headers=JSON_HEADERS)
+
+
+def fault_reply(fault: Fault) -> Response:
+    return json_reply(fault.body(), status=fault.status)
+
+
+def text_reply(text: str) -> Response:
+    return Response(body=text.encode(), headers=_TEXT_HEADERS)
+
+
+def empty_reply() -> Response:
+    return Response(status=204, headers=HEADERS)
+
+
+class Bodies:
+    """Reads JSON bodies within the budget."""
+
+    def __init__(self, budget: Budget) -> None:
+        self._budget = budget
+
+    async def read(self, request: Request, decoder: msgspec.json.Decoder[T]) -> T:
+        try:
+            data = await self._bytes(request)
+        except (RequestPayloadError, ValueError) as error:
+            raise Fault("VALIDATION_FAILED", f"the request's body cannot be read: {error}") from error
+        return decoded(data, decoder)
+
+    async def _bytes(self, request: Request) -> bytes:
+        if request.headers.get("Expect", "").lower() == "100-continue" and request.version >= HttpVersion11:
+            # curl waits a second for this before it sends a body of more than a megabyte.
+            await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+            request.writer.output_size = 0
+        self._admit(request, request.content_length or 0)
+        parts: list[bytes] = []
+        size = 0
+        while part := await request.content.readany():
+            parts.append(part)
+            size += len(part)
+            self._admit(request, size)
+        return parts[0] if len(parts) == 1 else b"".join(parts)
+
+    def _admit(self, request: Request, size: int) -> None:
+        if size > LARGEST_BODY:
+            raise Fault(
+                "FILE_TOO_LARGE",
+                f"the request's body is larger than {LARGEST_BODY >> 20} MiB",
+                context={"maxSize": LARGEST_BODY, "actualSize": size},
+            )
+        # Once as bytes, once decoded.
+        if size > _SMALL and (more := 2 * size - request.charged) > 0:
+            if not self._budget.take(more):
+                raise Fault(
+                    "RESOURCE_BUSY",
+                    f"the runtime has {self._budget.total >> 20} MiB for bodies and outputs, and they are "
+                    "in use; send this again later or in smaller parts",
+                )
+            request.charged += more
+
+
+def decoded(data: bytes, decoder: msgspec.json.Decoder[T]) -> T:
+    try:
+        return decoder.decode(data)
+    except msgspec.ValidationError as error:
+        # "Expected `str`, got `int` - at `$.command`"
+        message, _, where = str(error).partition(" - at `$")
+        field = where.rstrip("`").lstrip(".") or "body"
+        raise invalid(field, message) from error
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise invalid("body", f"this is not JSON: {error}", code="INVALID_JSON") from error
+    except RecursionError as error:
+        raise invalid("body", "this JSON is nested too deeply", code="INVALID_JSON") from error

@@ -1,0 +1,96 @@
+"""What the user's commands find in their environment."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sandpod_runtime.environment import (
+    DEFAULT_PATH,
+    Environment,
+    completed,
+    inherited,
+    merged,
+    name_problem,
+)
+
+NAMES = st.text(st.characters(codec="ascii", exclude_characters="=\0"), min_size=1, max_size=12)
+ENVIRONS = st.dictionaries(
+    NAMES | NAMES.map("SANDPOD_".__add__) | NAMES.map("SANDPOD_KEEP_".__add__), st.text()
+)
+
+
+@given(environ=ENVIRONS)
+def test_nothing_of_ours_is_inherited_and_nothing_else_is_lost(environ: dict[str, str]) -> None:
+    found = inherited(environ, has_service_account=True)
+    kept = {
+        name.removeprefix("SANDPOD_KEEP_"): value
+        for name, value in environ.items()
+        if name.startswith("SANDPOD_KEEP_") and name != "SANDPOD_KEEP_"
+    }
+    plain = {name: value for name, value in environ.items() if not name.startswith("SANDPOD_")}
+    assert found == plain | kept
+
+
+def test_where_the_api_server_is_concerns_only_pods_with_a_service_account() -> None:
+    environ = {
+        "KUBERNETES_SERVICE_HOST": "10.0.0.1",
+        "KUBERNETES_PORT": "tcp://…",
+        "KUBERNETES_NOTES": "mine",
+    }
+    assert inherited(environ, has_service_account=False) == {"KUBERNETES_NOTES": "mine"}
+    assert inherited(environ, has_service_account=True) == environ
+
+
+@pytest.mark.parametrize(
+    ("home", "writable", "expected"),
+    [
+        ("/home/me", {"/home/me", "/workspace"}, "/home/me"),
+        ("/home/me", {"/workspace", "/tmp"}, "/workspace"),
+        ("/", {"/", "/workspace"}, "/workspace"),
+        ("", {"/tmp"}, "/tmp"),
+        (None, {"/var/tmp"}, "/var/tmp"),
+        ("/root", {"/"}, "/"),
+    ],
+)
+def test_home_is_a_place_that_can_be_written(home: str | None, writable: set[str], expected: str) -> None:
+    environ = {} if home is None else {"HOME": home}
+    found = completed(environ, workspace="/workspace", user="me", writable=writable.__contains__)
+    assert found["HOME"] == expected
+
+
+def test_what_an_image_lacks_is_added_and_what_it_has_is_kept() -> None:
+    found = completed({}, workspace="/workspace", user="sandbox", writable=lambda _: True)
+    assert found == {"PATH": DEFAULT_PATH, "HOME": "/workspace", "USER": "sandbox", "LOGNAME": "sandbox"}
+    image = {"PATH": "/mine", "HOME": "/home/x", "USER": "x", "LOGNAME": "y"}
+    assert completed(image, workspace="/workspace", user="sandbox", writable=lambda _: True) == image
+
+
+def test_a_calls_variables_win_and_null_is_not_given() -> None:
+    assert merged({"A": "1", "B": "2"}, {"A": "3", "B": None, "C": ""}) == {"A": "3", "B": "2", "C": ""}
+    assert merged({"A": "1"}, None) == {"A": "1"}
+
+
+def test_the_bind_adds_to_the_image_and_wins() -> None:
+    environment = Environment(image={"A": "image", "B": "image", "PATH": "/bin"}, workspace="/nowhere")
+    environment.bind({"B": "bind", "HOME": "/tmp"})
+    assert environment.variables["A"] == "image"
+    assert environment.variables["B"] == "bind"
+    assert environment.variables["HOME"] == "/tmp"
+
+
+@pytest.mark.parametrize("name", ["A", "_", "a.b-c", "BASH_FUNC_f%%", "HTTP_PROXY", "1"])
+def test_names_that_kubernetes_takes_are_taken(name: str) -> None:
+    assert name_problem(name) is None
+
+
+@given(
+    name=st.text().filter(
+        lambda name: not name or not name.isprintable() or not name.isascii() or "=" in name
+    )
+)
+def test_other_names_are_not(name: str) -> None:
+    assert name_problem(name)
+
+
+def test_our_own_names_are_not_the_users_to_set() -> None:
+    assert name_problem("SANDPOD_BIND_SHA256")
+    assert name_problem("SANDPODX") is None
