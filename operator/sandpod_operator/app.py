@@ -8,7 +8,6 @@ from collections.abc import Coroutine
 from typing import Any
 
 from aiohttp import web
-
 from sandpod_crds import __version__
 from sandpod_crds.kube import Kube
 

@@ -114,14 +114,14 @@ async def _x509(request: Json) -> Json:
     """See x509.py. The private keys go through pipes only."""
     process = await asyncio.create_subprocess_exec(
         sys.executable,
-        "-I",
+        "-P",
         "-m",
         "sandpod_operator.x509",
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
         # The operator's environment is none of its business.
-        env={name: os.environ[name] for name in ("PATH", "HOME", "LD_LIBRARY_PATH") if name in os.environ},
+        env={name: os.environ[name] for name in ("PATH", "HOME", "PYTHONPATH") if name in os.environ},
     )
     try:
         out, err = await asyncio.wait_for(process.communicate(json.dumps(request).encode()), timeout=60)
