@@ -57,8 +57,10 @@ def bundle(modules: Iterable[Module], *, library: str) -> bytes:
     index: dict[str, tuple[int, int, str, bool]] = {}
     code = bytearray()
     for name, path, is_package in modules:
-        filename = f"{library}/{name.replace('.', '/')}{'/__init__' if is_package else ''}.py"
-        compiled = marshal.dumps(compile(path.read_bytes(), filename, "exec", dont_inherit=True))
+        filename = f"{name.replace('.', '/')}{'/__init__' if is_package else ''}.py"
+        compiled = marshal.dumps(
+            compile(path.read_bytes(), f"{library}/{filename}", "exec", dont_inherit=True)
+        )
         index[name] = (len(code), len(compiled), filename, is_package)
         code += compiled
     header = marshal.dumps(index)

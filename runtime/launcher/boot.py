@@ -23,11 +23,12 @@ class Bundle:
     beside it.
     """
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, *, library: str) -> None:
+        self._library = library
         self._file = posix.open(path, posix.O_RDONLY | posix.O_CLOEXEC)
         length = int.from_bytes(posix.pread(self._file, 8, 0), "little")
         self._start = 8 + length
-        # name -> where its code is, how long, the file it was made of, is it a package
+        # name -> where its code is, how long, its file in the library, is it a package
         self._index: dict[str, tuple[int, int, str, bool]] = marshal.loads(  # noqa: S302
             posix.pread(self._file, length, 8)
         )
@@ -39,11 +40,11 @@ class Bundle:
         if entry is None:
             return None
         _, _, filename, is_package = entry
-        spec = ModuleSpec(name, None, origin=filename, is_package=is_package)
+        origin = f"{self._library}/{filename}"
+        spec = ModuleSpec(name, None, origin=origin, is_package=is_package)
         spec.loader = self  # pyright: ignore[reportAttributeAccessIssue] # importlib.abc would be an import
-        spec.has_location = True
         if spec.submodule_search_locations is not None:  # extension modules lie there, as files
-            spec.submodule_search_locations.append(filename.rpartition("/")[0])
+            spec.submodule_search_locations.append(origin.rpartition("/")[0])
         return spec
 
     def get_code(self, name: str) -> "CodeType":
@@ -54,12 +55,15 @@ class Bundle:
         return None
 
     def exec_module(self, module: "ModuleType") -> None:
+        # Not by `spec.has_location`, which would also work out where a cached file might be: 10 µs for each.
+        module.__file__ = f"{self._library}/{self._index[module.__name__][2]}"
         exec(self.get_code(module.__name__), module.__dict__)  # noqa: S102 — that is what a loader does
 
 
 if __name__ == "__main__":
+    library = f"{sys.prefix}/lib/python{sys.version_info.major}.{sys.version_info.minor}"
     # After the built-in and the frozen modules, before directories.
-    sys.meta_path.insert(2, Bundle(f"{sys.prefix}/lib/modules"))
+    sys.meta_path.insert(2, Bundle(f"{sys.prefix}/lib/modules", library=library))
     import runpy
 
     runpy.run_module("sandpod_runtime", run_name="__main__", alter_sys=True)
