@@ -26,7 +26,7 @@ say "4. The same by plain kubectl: the Kubernetes API is the way in, RBAC says w
 show "echo '{\"command\": \"python3 --version; node --version; gcc --version | head -n 1\"}' |
     kubectl create -f - --raw $door/api/execute; echo"
 show "kubectl get --raw $door/api/ping; echo"
-show "kubectl auth can-i create sandboxes/exec.sandpod.dev --as=somebody || true"
+show "kubectl auth can-i create sandboxes.sandpod.dev --subresource=exec --as=somebody || true"
 
 say "5. What happened, as Kubernetes tells it."
 show "kubectl events --for sandbox/hello"

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+OLDER = 4  # they share most of their layers: a few MB each
 COMMON = ("Dockerfile", ".dockerignore", "hack/images/apt-install", "hack/images/pip-install")
 
 
@@ -62,8 +63,11 @@ def tag_of(image: Image, *, root: Path, base: str) -> str:
 
 
 def outdated_tags(tags: Iterable[str], *, current: str) -> list[str]:
-    """Of a repository's tags, newest first, those that may go. One older stays: changes are taken back."""
-    return [tag for tag in tags if tag != current][1:]
+    """Of a repository's tags, newest first, those that may go.
+
+    Some older ones stay: changes are taken back, and an installed chart may still name one of them.
+    """
+    return [tag for tag in tags if tag != current][OLDER:]
 
 
 def outdated_references(listing: Mapping[str, str], *, keep: Iterable[str]) -> list[str]:

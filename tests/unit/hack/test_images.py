@@ -86,9 +86,10 @@ def test_the_docker_context_holds_everything_that_is_hashed() -> None:
             assert any(Path(path).match(pattern) for pattern in allowed), path
 
 
-def test_the_current_tag_and_one_before_it_stay() -> None:
-    assert plan.outdated_tags(["newest", "current", "old", "older"], current="current") == ["old", "older"]
-    assert plan.outdated_tags(["current", "old"], current="current") == []
+def test_the_current_tag_and_a_few_before_it_stay() -> None:
+    older = [f"older-{number}" for number in range(plan.OLDER + 2)]
+    assert plan.outdated_tags(["newest", "current", *older], current="current") == older[plan.OLDER - 1 :]
+    assert plan.outdated_tags(["current", *older[: plan.OLDER]], current="current") == []
 
 
 def test_an_outdated_image_goes_with_the_kubelets_own_reference_to_it() -> None:
