@@ -56,6 +56,7 @@ class AggregatedApi:
         exchange.keep_alive = not self._draining() and self._credentials.tls.is_current(_tls_of(request))
         identity = self._identify(request)
         exchange.user = identity.user
+        _follow(request, exchange)
         if (found := _SANDBOX.fullmatch(path)) is None:
             return _discover(request, path)
         call = Call(
@@ -94,6 +95,14 @@ def _aggregated(request: web.BaseRequest) -> web.Response:
         return web.Response(status=304, headers=headers)
     headers["Content-Type"] = discovery.AGGREGATED_TYPE
     return web.Response(body=discovery.AGGREGATED, headers=headers)
+
+
+def _follow(request: web.BaseRequest, exchange: Exchange) -> None:
+    """What the API server knows of the request, once it is certain that the API server is who says it."""
+    # It appends the address that it saw itself; what stands before that is the client's claim.
+    if source := request.headers.get("X-Forwarded-For", "").rpartition(",")[2].strip():
+        exchange.source = source
+    exchange.audit_id = request.headers.get("Audit-Id", "")[:64]
 
 
 def _tls_of(request: web.BaseRequest) -> ssl.SSLObject | None:

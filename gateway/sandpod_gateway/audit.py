@@ -27,6 +27,8 @@ class Exchange:
     traceparent: str
     started: float = field(default_factory=time.perf_counter)
     user: str = ""
+    # By which the API server's own audit log knows this request
+    audit_id: str = ""
     namespace: str = ""
     sandbox: str = ""
     verb: str = ""
@@ -66,6 +68,7 @@ def entry(exchange: Exchange, *, now: datetime) -> dict[str, Any]:
         "reason": exchange.reason,
         "seconds": round(time.perf_counter() - exchange.started, 6),
         "source": exchange.source,
+        "auditId": exchange.audit_id,
         "traceId": trace_id(exchange.traceparent),
     }
     return {key: value for key, value in values.items() if value != ""}

@@ -67,7 +67,7 @@ class Gateway:
         self._audit = audit or Audit()
         self._door: Door | None = None
         self._secure: Listener | None = None
-        self._draining = False
+        self.draining = False
 
     @property
     def https_port(self) -> int | None:
@@ -117,7 +117,7 @@ class Gateway:
             sandboxes=sandboxes,
             health=self._health,
             credentials=credentials,
-            draining=lambda: self._draining,
+            draining=lambda: self.draining,
         )
         self._door = Door(name=NAME, serve=api.serve, audit=self._audit, metrics=self._metrics)
         secure = Listener(self._door.handle, max_connections=self._settings.max_connections)
@@ -127,7 +127,7 @@ class Gateway:
         await credentials.refresh_forever(interval=self._settings.refresh_seconds)
 
     async def _drain(self) -> None:
-        self._draining = True
+        self.draining = True
         if self._secure is None or self._door is None:
             return
         log.info("draining: %d requests under way", self._door.under_way)
@@ -146,7 +146,7 @@ class Gateway:
 
     def _missing(self) -> list[str]:
         missing = {
-            "draining": self._draining,
+            "draining": self.draining,
             "no list of sandboxes yet": not self._reflector.synced.is_set(),
             "no key, certificate or front-proxy CA yet": self._secure is None,
         }

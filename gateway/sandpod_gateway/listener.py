@@ -12,7 +12,7 @@ from aiohttp import web
 from aiohttp.abc import AbstractStreamWriter
 from aiohttp.http import RawRequestMessage
 from aiohttp.streams import StreamReader
-from aiohttp.web_protocol import RequestHandler
+from aiohttp.web_protocol import RequestHandler, RequestPayloadError
 from yarl import URL
 
 # A name in many groups comes with a header for each of them; a group's name may be a long one.
@@ -33,6 +33,17 @@ _parser_log = logging.getLogger(f"{__name__}.parser")
 _parser_log.setLevel(logging.CRITICAL)
 
 _ROOT: Final = URL("/")
+
+
+class _Connection(RequestHandler):
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        # aiohttp puts a parser's error in the queue behind the request that it happened in, which then waits
+        # for the rest of its body for ever.
+        if self._messages and not isinstance(self._messages[-1][0], RawRequestMessage):
+            request = self._current_request
+            if request is not None and not request.content.is_eof():
+                request.content.set_exception(RequestPayloadError("malformed chunk"))
 
 
 class Listener(web.Server):
@@ -61,6 +72,11 @@ class Listener(web.Server):
         self._max_connections = max_connections
         self._socket: asyncio.Server | None = None
         self.open = 0
+        # The one it listens on, also when it was told to find one
+        self.port = 0
+
+    def __call__(self) -> RequestHandler:
+        return _Connection(self, loop=self._loop, **self._kwargs)
 
     async def listen(self, *, port: int, tls: ssl.SSLContext | None = None) -> None:
         self._socket = await asyncio.get_running_loop().create_server(
@@ -71,13 +87,7 @@ class Listener(web.Server):
             ssl_handshake_timeout=None if tls is None else HANDSHAKE_SECONDS,
             backlog=BACKLOG,
         )
-
-    @property
-    def port(self) -> int:
-        """The one it listens on, also when it was told to find one."""
-        if self._socket is None:
-            raise RuntimeError("not listening")
-        return self._socket.sockets[0].getsockname()[1]
+        self.port = self._socket.sockets[0].getsockname()[1]
 
     def stop_accepting(self) -> None:
         """Connections that are open go on; those with nothing under way are closed."""

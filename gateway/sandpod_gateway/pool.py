@@ -12,7 +12,9 @@ from collections.abc import AsyncGenerator, Callable
 from dataclasses import dataclass
 from typing import Final
 
+from aiohttp import ClientPayloadError
 from aiohttp.client_proto import ResponseHandler
+from aiohttp.streams import StreamReader
 
 from .addresses import Address
 from .errors import NotReady, TooMany
@@ -33,11 +35,25 @@ _KEEPALIVE: Final = (
 )
 
 
+class Connection(ResponseHandler):
+    """`reading` is the body that somebody is waiting for."""
+
+    reading: StreamReader | None = None
+
+    def connection_lost(self, exc: BaseException | None) -> None:
+        super().connection_lost(exc)
+        # aiohttp ends a body whose connection is lost, but not one whose next chunk was nonsense: without
+        # this its reader would wait for ever.
+        body, self.reading = self.reading, None
+        if body is not None and not body.is_eof() and body.exception() is None:
+            body.set_exception(ClientPayloadError("the connection was lost in the middle of the answer"))
+
+
 @dataclass(slots=True)
 class Lease:
     """One connection for one request. Whoever has read the answer to its end sets `reusable`."""
 
-    connection: ResponseHandler
+    connection: Connection
     reusable: bool = False
 
 
@@ -55,7 +71,7 @@ class Pool:
         self._connect_timeout = connect_timeout
         self._clock = clock
         self._busy: Counter[Address] = Counter()
-        self._idle: dict[Address, list[tuple[float, ResponseHandler]]] = {}
+        self._idle: dict[Address, list[tuple[float, Connection]]] = {}
 
     @property
     def busy(self) -> int:
@@ -69,7 +85,9 @@ class Pool:
     async def lease(self, address: Address) -> AsyncGenerator[Lease, None]:
         self._enter(address)
         try:
-            lease = Lease(self._take_idle(address) or await self._connect(address))
+            connection = self._take_idle(address)
+            # Not `or`: aiohttp's protocol is also a queue, and an empty queue counts as false.
+            lease = Lease(await self._connect(address) if connection is None else connection)
             try:
                 yield lease
             finally:
@@ -81,7 +99,7 @@ class Pool:
         """Closes what has been idle for too long; called every few seconds."""
         oldest = self._clock() - IDLE_SECONDS
         for address, connections in list(self._idle.items()):
-            kept: list[tuple[float, ResponseHandler]] = []
+            kept: list[tuple[float, Connection]] = []
             for since, connection in connections:
                 if since > oldest and connection.is_connected():
                     kept.append((since, connection))
@@ -116,7 +134,7 @@ class Pool:
         if not self._busy[address]:
             del self._busy[address]
 
-    def _take_idle(self, address: Address) -> ResponseHandler | None:
+    def _take_idle(self, address: Address) -> Connection | None:
         connections = self._idle.get(address)
         oldest = self._clock() - IDLE_SECONDS
         while connections:
@@ -138,11 +156,11 @@ class Pool:
         # At once, whatever is still unsent: the runtime ends a command whose caller has hung up.
         connection.abort()
 
-    async def _connect(self, address: Address) -> ResponseHandler:
+    async def _connect(self, address: Address) -> Connection:
         loop = asyncio.get_running_loop()
         try:
             async with asyncio.timeout(self._connect_timeout):
-                transport, protocol = await loop.create_connection(lambda: ResponseHandler(loop), *address)
+                transport, protocol = await loop.create_connection(lambda: Connection(loop), *address)
         except (TimeoutError, OSError) as error:
             # Not a byte of the request has left: whoever repeats it does no harm.
             raise NotReady(

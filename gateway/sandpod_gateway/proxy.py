@@ -9,7 +9,6 @@ from time import perf_counter
 from typing import Any, Final, cast
 
 from aiohttp import ClientError, hdrs, web
-from aiohttp.client_proto import ResponseHandler
 from aiohttp.http import RawResponseMessage
 from aiohttp.http_exceptions import HttpProcessingError
 from aiohttp.streams import StreamReader
@@ -19,10 +18,10 @@ from . import headers
 from .addresses import Address, host_header
 from .audit import Exchange
 from .errors import BrokenOff, NotReady
-from .pool import Pool
+from .pool import Connection, Pool
 from .relay import Relay
 from .tunnel import tunnel
-from .upload import Upload
+from .upload import Upload, body_framing
 
 # Asking for these again changes nothing, so that the client may be told to.
 _SAFE: Final = frozenset(("GET", "HEAD", "OPTIONS"))
@@ -52,10 +51,12 @@ class Proxy:
         self._pool = pool
 
     async def forward(self, request: web.BaseRequest, order: Order, exchange: Exchange) -> web.StreamResponse:
+        framing, header = body_framing(request)
+        head = _head(request, order, exchange, header)
         async with self._pool.lease(order.address) as lease:
-            upload = Upload(request, lease.connection)
+            upload = Upload(request, lease.connection, framing)
             try:
-                message, payload = await _ask(request, order, exchange, lease.connection, upload)
+                message, payload = await _ask(request, head, lease.connection, upload)
                 already = await _unless_stranger(message, payload)
                 if message.code == 101:
                     if not order.upgrade:
@@ -72,7 +73,7 @@ class Proxy:
 
 
 async def _ask(
-    request: web.BaseRequest, order: Order, exchange: Exchange, connection: ResponseHandler, upload: Upload
+    request: web.BaseRequest, head: bytes, connection: Connection, upload: Upload
 ) -> tuple[RawResponseMessage, StreamReader]:
     connection.set_response_params(
         skip_payload=request.method == hdrs.METH_HEAD,
@@ -83,11 +84,12 @@ async def _ask(
         max_headers=_MAX_HEADERS,
     )
     try:
-        await upload.start(_head(request, order, exchange, upload.header))
+        await upload.start(head)
         while True:
             message, payload = await connection.read()
             # What comes before the answer (100, 103) is between the two ends of this connection.
             if message.code >= 200 or message.code == 101:
+                connection.reading = payload
                 return message, payload
     except _LOST as error:
         upload.raise_if_failed()

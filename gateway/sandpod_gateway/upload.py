@@ -16,13 +16,13 @@ _CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 
 
 class Upload:
-    def __init__(self, request: web.BaseRequest, connection: ResponseHandler) -> None:
+    def __init__(self, request: web.BaseRequest, connection: ResponseHandler, framing: Framing) -> None:
         self._request = request
         self._connection = connection
         self._writer = StreamWriter(connection, asyncio.get_running_loop())
         self._task: asyncio.Task[None] | None = None
         self._failure: Exception | None = None
-        self._framing, self.header = _framing(request)
+        self._framing = framing
         self.complete = False
 
     async def start(self, head: bytes) -> None:
@@ -73,7 +73,8 @@ class Upload:
         return True
 
 
-def _framing(request: web.BaseRequest) -> tuple[Framing, bytes]:
+def body_framing(request: web.BaseRequest) -> tuple[Framing, bytes]:
+    """How the body's end is told to the runtime, and the header line that says so."""
     # The parser has refused both at once, and lengths that disagree.
     coding = request.headers.get(hdrs.TRANSFER_ENCODING)
     if coding is not None:

@@ -8,7 +8,6 @@ from typing import Any
 
 from aiohttp import web
 from kubernetes.aio.client.configuration import Configuration
-
 from sandpod_crds.kube import Kube
 
 Json = dict[str, Any]
@@ -28,7 +27,12 @@ def sandbox(
     message: str = "",
 ) -> Json:
     """A Sandbox as the operator leaves it."""
-    condition = {"type": "Ready", "status": "True" if ready else "False", "reason": reason, "message": message}
+    condition = {
+        "type": "Ready",
+        "status": "True" if ready else "False",
+        "reason": reason,
+        "message": message,
+    }
     status: Json = {"phase": phase, "conditions": [condition]}
     if pod_ip:
         status |= {"podIP": pod_ip, "podUID": pod_uid, "podName": name}
@@ -49,6 +53,9 @@ class ApiServer:
         # What RBAC says: gets the review's spec
         self.allow: Callable[[Json], bool] = lambda spec: True
         self.reviews: list[Json] = []
+        # Secrets and ConfigMaps read, and requests answered 503
+        self.reads = 0
+        self.refused = 0
         self.lists = 0
         self.gets = 0
         # While set, nothing comes over watches: a client that is faster than they are.
@@ -60,13 +67,14 @@ class ApiServer:
         # Items per page, whatever the client asks for
         self.page = 500
         self._version = 100
+        self._epoch = 0
         self._log: list[tuple[int, Json]] = []
         self._changed = asyncio.Condition()
         self._runner: web.ServerRunner | None = None
         self.port = 0
 
     async def start(self) -> None:
-        server = web.Server(self._handle, access_log=None)
+        server = web.Server(self._handle, access_log=None, handler_cancellation=True)
         self._runner = web.ServerRunner(server, shutdown_timeout=0.1)
         await self._runner.setup()
         site = web.TCPSite(self._runner, "127.0.0.1", 0)
@@ -104,6 +112,12 @@ class ApiServer:
         gone = {"kind": "Status", "code": 410, "reason": "Expired", "message": "too old resource version"}
         await self._record("ERROR", gone)
 
+    async def hang_up(self) -> None:
+        """Ends every watch that is open."""
+        async with self._changed:
+            self._epoch += 1
+            self._changed.notify_all()
+
     async def _record(self, kind: str, item: Json) -> None:
         async with self._changed:
             self._version += 1
@@ -115,6 +129,7 @@ class ApiServer:
 
     async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
         if self.down:
+            self.refused += 1
             return _status(503, "ServiceUnavailable", "the API server is down")
         path = request.path
         if path == f"{SANDBOXES}/sandboxes":
@@ -131,6 +146,8 @@ class ApiServer:
             self.reviews.append(spec)
             allowed = self.allow(spec)
             return _json({"status": {"allowed": allowed, "reason": "" if allowed else "no rule says so"}})
+        if path.startswith("/api/v1/"):
+            self.reads += 1
         if path == "/api/v1/namespaces/kube-system/configmaps/extension-apiserver-authentication":
             return _json({"data": self.authentication})
         prefix, _, name = path.rpartition("/")
@@ -156,10 +173,13 @@ class ApiServer:
             gone = {"kind": "Status", "code": 410, "reason": "Expired", "message": "too old"}
             await response.write(json.dumps({"type": "ERROR", "object": gone}).encode() + b"\n")
             return response
+        epoch = self._epoch
         while True:
             async with self._changed:
-                await self._changed.wait_for(lambda: self._fresh(version))
+                await self._changed.wait_for(lambda: self._fresh(version) or self._epoch != epoch)
                 events = self._fresh(version)
+            if self._epoch != epoch:
+                return response
             for number, event in events:
                 version = number
                 await response.write(json.dumps(event).encode() + b"\n")

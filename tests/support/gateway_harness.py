@@ -6,18 +6,20 @@ import io
 import json
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import aiohttp
 from aiohttp import web
-
+from sandpod_gateway.addresses import Address
 from sandpod_gateway.audit import Audit
 from sandpod_gateway.gateway import Gateway
 from sandpod_gateway.settings import Settings
+from yarl import URL
 
 from .gateway_api_server import ApiServer
 from .gateway_certificates import Authority, Issued, plain_client_context
+from .gateway_raw_runtime import RawRuntime
 
 Json = dict[str, Any]
 Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
@@ -44,57 +46,6 @@ class Answer:
         return json.loads(self.body)
 
 
-@dataclass
-class RawRuntime:
-    """A runtime that records every byte and answers with what the test says."""
-
-    answer: bytes = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
-    # Whether the connection ends after the answer
-    hang_up: bool = False
-    received: bytearray = field(default_factory=bytearray)
-    connections: int = 0
-    open: int = 0
-    changed: asyncio.Condition = field(default_factory=asyncio.Condition)
-    port: int = 0
-
-    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self.connections += 1
-        self.open += 1
-        try:
-            while True:
-                head = await reader.readuntil(b"\r\n\r\n")
-                self.received += head
-                length = _content_length(head)
-                if length:
-                    self.received += await reader.readexactly(length)
-                writer.write(self.answer)
-                await writer.drain()
-                if self.hang_up:
-                    return
-        except (asyncio.IncompleteReadError, ConnectionError):
-            pass
-        finally:
-            writer.close()
-            self.open -= 1
-            async with self.changed:
-                self.changed.notify_all()
-
-    async def all_closed(self) -> None:
-        async with self.changed:
-            await self.changed.wait_for(lambda: self.open == 0)
-
-    def head(self) -> list[bytes]:
-        """The lines of the last request's head."""
-        return bytes(self.received).split(b"\r\n\r\n")[-2].split(b"\r\n")
-
-
-def _content_length(head: bytes) -> int:
-    for line in head.lower().split(b"\r\n"):
-        if line.startswith(b"content-length:"):
-            return int(line.partition(b":")[2])
-    return 0
-
-
 class Harness:
     """`targets` says which port of loopback stands for a pod's IP."""
 
@@ -103,6 +54,7 @@ class Harness:
         self.serving_ca = Authority("serving-ca")
         self.front_proxy_ca = Authority("front-proxy-ca")
         self.targets: dict[str, int] = {}
+        self.address_of: Callable[[str], Address] = lambda ip: ("127.0.0.1", self.targets[ip])
         self.log = io.StringIO()
         self.stop = asyncio.Event()
         self.gateway: Gateway
@@ -141,12 +93,19 @@ class Harness:
     async def start_gateway(self, **settings: Any) -> None:
         kube = self.api.kube()
         self._stack.push_async_callback(kube.close)
-        values = {"https_port": 0, "metrics_port": 0, "drain_delay_seconds": 0, **settings}
+        # Whatever a failed test leaves under way is cut off soon.
+        values = {
+            "https_port": 0,
+            "metrics_port": 0,
+            "drain_delay_seconds": 0,
+            "drain_seconds": 2,
+            **settings,
+        }
         self.gateway = Gateway(
             settings=Settings.model_validate(values),
             kube=kube,
             audit=Audit(self.log),
-            address_of=lambda ip: ("127.0.0.1", self.targets[ip]),
+            address_of=lambda ip: self.address_of(ip),
         )
         self.running = asyncio.create_task(self.gateway.run(self.stop))
         self._stack.push_async_callback(self._finish)
@@ -169,7 +128,9 @@ class Harness:
                 if self.running.done():
                     await self.running
                 with contextlib.suppress(aiohttp.ClientError, RuntimeError):
-                    async with session.get(f"http://127.0.0.1:{self.gateway.metrics_port}/readyz") as response:
+                    async with session.get(
+                        f"http://127.0.0.1:{self.gateway.metrics_port}/readyz"
+                    ) as response:
                         if response.status == 200:
                             return
                 await asyncio.sleep(0.01)
@@ -195,8 +156,6 @@ class Harness:
         **options: Any,
     ) -> Answer:
         """A request of Jane's, through the front proxy."""
-        from yarl import URL
-
         async with (session or self.session).request(
             method,
             URL(self.url + path, encoded=True),
@@ -205,6 +164,15 @@ class Harness:
             **options,
         ) as response:
             return Answer(response.status, response.headers, await response.read())
+
+    def stream(self, method: str, path: str, **options: Any) -> Any:
+        """The same with an answer that the test reads by itself."""
+        return self.session.request(
+            method, URL(self.url + path, encoded=True), headers=JANE, allow_redirects=False, **options
+        )
+
+    def websocket(self, path: str) -> Any:
+        return self.session.ws_connect(URL(self.url + path, encoded=True), headers=JANE, max_msg_size=0)
 
     async def connect(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         """A bare connection of the front proxy's."""
@@ -217,7 +185,7 @@ class Harness:
         writer.write(data)
         answer = bytearray()
         with contextlib.suppress(TimeoutError, ConnectionError):
-            while data := await asyncio.wait_for(reader.read(65536), 1):
+            while data := await asyncio.wait_for(reader.read(65536), 0.2 if answer else 5):
                 answer += data
         writer.close()
         return bytes(answer)
@@ -237,8 +205,9 @@ class Harness:
 
     async def raw_runtime(self, *, ip: str = "10.0.0.1", **values: Any) -> RawRuntime:
         runtime = RawRuntime(**values)
-        listening = await asyncio.start_server(runtime.serve, "127.0.0.1", 0)
+        listening = await asyncio.start_server(runtime.accept, "127.0.0.1", 0)
         runtime.port = self.targets[ip] = listening.sockets[0].getsockname()[1]
+        self._stack.push_async_callback(runtime.close)
         self._stack.callback(listening.close)
         return runtime
 

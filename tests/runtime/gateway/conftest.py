@@ -7,6 +7,7 @@ from typing import Any
 import pytest_asyncio
 import uvloop
 
+from tests.support.gateway_api_server import sandbox
 from tests.support.gateway_harness import Harness, harness
 
 
@@ -28,3 +29,10 @@ async def gateway(built: Harness) -> Harness:
     """A gateway that is ready."""
     await built.start()
     return built
+
+
+@pytest_asyncio.fixture
+async def hello(gateway: Harness) -> Harness:
+    """A gateway and a sandbox `hello` that is ready; the test brings the runtime."""
+    await gateway.api.put(sandbox("hello"))
+    return gateway

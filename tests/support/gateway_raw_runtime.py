@@ -1,0 +1,72 @@
+"""A runtime that knows no HTTP beyond where a request ends: it records bytes and says what the test wants."""
+
+import asyncio
+from dataclasses import dataclass, field
+
+
+@dataclass
+class RawRuntime:
+    """`answer` is sent for every request."""
+
+    answer: bytes = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
+    # Whether the connection ends after the answer
+    hang_up: bool = False
+    received: bytearray = field(default_factory=bytearray)
+    connections: int = 0
+    open: int = 0
+    writers: list[asyncio.StreamWriter] = field(default_factory=list)
+    serving: set[asyncio.Task[None]] = field(default_factory=set)
+    changed: asyncio.Condition = field(default_factory=asyncio.Condition)
+    port: int = 0
+
+    def accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.create_task(self._serve(reader, writer))
+        self.serving.add(task)
+        task.add_done_callback(self.serving.discard)
+
+    def say(self, data: bytes) -> None:
+        """On the newest connection, asked or not."""
+        self.writers[-1].write(data)
+
+    async def close(self) -> None:
+        for task in self.serving:
+            task.cancel()
+        await asyncio.gather(*self.serving, return_exceptions=True)
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.connections += 1
+        self.open += 1
+        self.writers.append(writer)
+        try:
+            while True:
+                head = await reader.readuntil(b"\r\n\r\n")
+                self.received += head
+                length = _content_length(head)
+                if length:
+                    self.received += await reader.readexactly(length)
+                writer.write(self.answer)
+                await writer.drain()
+                if self.hang_up:
+                    return
+        except (asyncio.IncompleteReadError, ConnectionError):
+            pass
+        finally:
+            writer.close()
+            self.open -= 1
+            async with self.changed:
+                self.changed.notify_all()
+
+    async def all_closed(self) -> None:
+        async with self.changed:
+            await self.changed.wait_for(lambda: self.open == 0)
+
+    def head(self) -> list[bytes]:
+        """The lines of the last request's head."""
+        return bytes(self.received).split(b"\r\n\r\n")[-2].split(b"\r\n")
+
+
+def _content_length(head: bytes) -> int:
+    for line in head.lower().split(b"\r\n"):
+        if line.startswith(b"content-length:"):
+            return int(line.partition(b":")[2])
+    return 0
