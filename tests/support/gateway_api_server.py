@@ -1,4 +1,4 @@
-"""A small API server over real HTTP: the endpoints that the gateway calls, and levers for what goes wrong there."""
+"""A small API server over real HTTP: the endpoints that the gateway calls, and levers for its failures."""
 
 import asyncio
 import base64
@@ -176,7 +176,9 @@ class ApiServer:
         epoch = self._epoch
         while True:
             async with self._changed:
-                await self._changed.wait_for(lambda: self._fresh(version) or self._epoch != epoch)
+                await self._changed.wait_for(
+                    lambda since=version: bool(self._fresh(since)) or self._epoch != epoch
+                )
                 events = self._fresh(version)
             if self._epoch != epoch:
                 return response

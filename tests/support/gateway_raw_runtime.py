@@ -14,8 +14,8 @@ class RawRuntime:
     received: bytearray = field(default_factory=bytearray)
     connections: int = 0
     open: int = 0
-    writers: list[asyncio.StreamWriter] = field(default_factory=list)
-    serving: set[asyncio.Task[None]] = field(default_factory=set)
+    writers: list[asyncio.StreamWriter] = field(default_factory=list[asyncio.StreamWriter])
+    serving: set[asyncio.Task[None]] = field(default_factory=set[asyncio.Task[None]])
     changed: asyncio.Condition = field(default_factory=asyncio.Condition)
     port: int = 0
 
