@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import argparse
 import os
-import shutil
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from sandpod._duration import parse_duration
@@ -33,7 +31,7 @@ class Parser(argparse.ArgumentParser):
 
     def __init__(self, *, prog: str, description: str) -> None:
         # Argparse would break lines at the terminal's full width, where nobody reads comfortably.
-        width = min(shutil.get_terminal_size().columns, 110)
+        width = min(_terminal_width(), 110)
         super().__init__(
             prog=prog,
             description=description,
@@ -63,9 +61,22 @@ class Parser(argparse.ArgumentParser):
         self.exit(self.usage_code, f"{self.prog}: {message}\nTry: {self.prog} --help\n")
 
 
+def _terminal_width() -> int:
+    # What shutil does, without the archive modules that come with importing it.
+    try:
+        return int(os.environ.get("COLUMNS", "")) or 80
+    except ValueError:
+        pass
+    try:
+        return os.get_terminal_size(sys.__stdout__.fileno() if sys.__stdout__ else 1).columns or 80
+    except (OSError, ValueError):
+        return 80
+
+
 def program(argv0: str) -> str:
     """`kubectl sandbox` when kubectl started us as its plugin."""
-    return "kubectl sandbox" if Path(argv0).name.startswith("kubectl-") else "sandpod"
+    name = argv0.replace("\\", "/").rpartition("/")[2]
+    return "kubectl sandbox" if name.startswith("kubectl-") else "sandpod"
 
 
 def split(words: Sequence[str]) -> tuple[list[str], str, list[str]]:

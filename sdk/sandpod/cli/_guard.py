@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import signal
 import sys
-import traceback
 from collections.abc import Callable
 from types import FrameType
 from typing import TYPE_CHECKING
@@ -60,6 +59,8 @@ def _terminate(number: int, frame: FrameType | None) -> NoReturn:
 
 def _report(parser: Parser, message: str, hint: str) -> None:
     if os.environ.get("SANDPOD_DEBUG"):
+        import traceback
+
         traceback.print_exc()
     try:
         tell(f"{parser.prog}: {message}")
