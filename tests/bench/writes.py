@@ -1,7 +1,7 @@
 """API writes per cold start, and of an operator that starts into a converged cluster.
 
-The API server counts them, in `apiserver_request_total`. That counter names no client; so the count is of what
-only the operator writes here: Sandbox status and pods. Its events are told by their reporting component.
+The API server counts them, in `apiserver_request_total`. That counter names no client; so the count is of
+what only the operator writes here: Sandbox status and pods. Its events are told by their reporting component.
 """
 
 import json
