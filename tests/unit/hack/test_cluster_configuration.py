@@ -46,16 +46,21 @@ def test_a_published_node_brings_its_own_pod_network_and_a_built_one_does_not() 
 
 
 def test_the_node_ports_for_previews_are_on_loopback_only() -> None:
-    mappings = kind_config()["nodes"][0]["extraPortMappings"]
+    mappings = kind_config(SANDPOD_CLUSTER="sandpod")["nodes"][0]["extraPortMappings"]
     assert [(port["hostPort"], port["containerPort"]) for port in mappings] == [(8080, 30080), (8443, 30443)]
     assert {port["listenAddress"] for port in mappings} == {"127.0.0.1"}
 
 
-def test_a_second_cluster_can_have_other_ports() -> None:
-    mappings = kind_config(SANDPOD_HTTP_PORT="18080", SANDPOD_HTTPS_PORT="18443")["nodes"][0][
-        "extraPortMappings"
-    ]
-    assert [port["hostPort"] for port in mappings] == [18080, 18443]
+def host_ports(**env: str) -> list[int]:
+    return [port["hostPort"] for port in kind_config("built", 0, **env)["nodes"][0]["extraPortMappings"]]
+
+
+def test_a_second_cluster_gets_ports_that_are_free() -> None:
+    assert host_ports(SANDPOD_CLUSTER="second") == [0, 0]
+
+
+def test_the_ports_can_be_chosen() -> None:
+    assert host_ports(SANDPOD_HTTP_PORT="18080", SANDPOD_HTTPS_PORT="18443") == [18080, 18443]
 
 
 def test_the_audit_arguments_are_added_to_those_that_kind_gives() -> None:
