@@ -11,7 +11,7 @@ from aiohttp import web
 from sandpod_crds import __version__
 from sandpod_crds.kube import Kube
 
-from .bootstrap import find_runtime_mount, installation_key
+from .bootstrap import find_runtime_mount, installation_key, wait_until_installed
 from .certificates import Certificates
 from .events import Recorder
 from .execute import Executor
@@ -51,6 +51,7 @@ class App:
 
     async def start(self) -> None:
         kube = self._kube = await Kube.connect()
+        await wait_until_installed(kube)
         key = await installation_key(kube, self._settings)
         installation = Installation(
             settings=self._settings,

@@ -1,5 +1,6 @@
 """What an installation needs before the first sandbox: its secret key, and what is known of its nodes."""
 
+import asyncio
 import base64
 import binascii
 import logging
@@ -11,19 +12,38 @@ from sandpod_crds.keys import KEY_BYTES
 from sandpod_crds.names import (
     APP_NAME,
     COMPONENT_OPERATOR,
+    GROUP,
     KEY_SECRET_ENTRY,
     LABEL_COMPONENT,
     LABEL_MANAGED_BY,
     LABEL_NAME,
+    SANDBOXES,
 )
 
 from .cluster import Cluster
-from .errors import BadSecret
+from .errors import BadSecret, NotInstalled
 from .objects import Json, entries, section
 from .resources.runtime_mount import image_volumes_everywhere
 from .settings import RuntimeMount, Settings
 
+# Helm creates the CRDs a moment before the operator; the API server needs another to serve them.
+INSTALLED_WITHIN = 30.0
+LOOK_EVERY = 0.25
+
 log = logging.getLogger(__name__)
+
+
+async def wait_until_installed(cluster: Cluster, *, patience: float = INSTALLED_WITHIN) -> None:
+    """kopf looks once for what it is to watch, and would then watch nothing for ever."""
+    for _ in range(max(int(patience / LOOK_EVERY), 1)):
+        try:
+            known = await cluster.get(paths.OURS)
+        except NotFound:
+            known = {}
+        if any(resource.get("name") == SANDBOXES for resource in entries(known, "resources")):
+            return
+        await asyncio.sleep(LOOK_EVERY)
+    raise NotInstalled(f"the API server does not know {SANDBOXES}.{GROUP}: install the chart's CRDs")
 
 
 async def installation_key(cluster: Cluster, settings: Settings) -> bytes:

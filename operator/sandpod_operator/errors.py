@@ -5,6 +5,10 @@ class BadSettings(Exception):
     """SANDPOD_SETTINGS is missing or says something that we do not understand."""
 
 
+class NotInstalled(Exception):
+    """The API server does not know our resources."""
+
+
 class BadPodTemplate(Exception):
     """The podTemplate cannot be merged into a pod; the message names the place and what belongs there."""
 

@@ -11,19 +11,15 @@ from pathlib import Path
 import pytest
 from sandpod_crds.errors import NotFound
 from sandpod_operator import x509
-from sandpod_operator.bootstrap import find_runtime_mount, installation_key
 from sandpod_operator.certificates import Certificates
-from sandpod_operator.errors import BadSecret
 from sandpod_operator.objects import Json
-from sandpod_operator.settings import RuntimeMount
 
 from tests.support.operator_api import Api
-from tests.support.operator_objects import INSTALLATION, installation
+from tests.support.operator_objects import INSTALLATION
 
 NAMES = ["sandpod-gateway.sandpod-system.svc", "sandpod-gateway.sandpod-system.svc.cluster.local"]
 TODAY = datetime(2026, 11, 18, 12, 0, 0, tzinfo=UTC)
 SECRET = "/api/v1/namespaces/sandpod-system/secrets/sandpod-gateway-tls"
-KEY = "/api/v1/namespaces/sandpod-system/secrets/sandpod-key"
 SERVICE = "/apis/apiregistration.k8s.io/v1/apiservices/v1alpha1.run.sandpod.dev"
 
 
@@ -153,42 +149,3 @@ def test_the_operator_itself_never_loads_the_library_for_certificates() -> None:
     )
 
     assert found.stdout.strip() == "False"
-
-
-async def test_the_key_is_made_once() -> None:
-    api = Api(now=lambda: TODAY)
-    first = await installation_key(api, INSTALLATION.settings)
-    again = await installation_key(api, INSTALLATION.settings)
-
-    assert len(first) == 32
-    assert first == again
-
-
-async def test_of_two_that_make_the_key_at_once_one_wins() -> None:
-    api = Api(now=lambda: TODAY)
-
-    def race(number: int, call: str) -> None:
-        if call.startswith("POST"):
-            data = {"key": base64.b64encode(b"x" * 32).decode()}
-            api.put(KEY, {"metadata": {"name": "sandpod-key", "namespace": "sandpod-system"}, "data": data})
-
-    api.before = race
-
-    assert await installation_key(api, INSTALLATION.settings) == b"x" * 32
-
-
-@pytest.mark.parametrize("data", [{}, {"key": "not base64!"}, {"key": base64.b64encode(b"short").decode()}])
-async def test_a_key_that_is_no_key_is_not_replaced(data: Json) -> None:
-    api = Api(now=lambda: TODAY)
-    api.put(KEY, {"metadata": {"name": "sandpod-key", "namespace": "sandpod-system"}, "data": data})
-
-    with pytest.raises(BadSecret, match="sandpod-system/sandpod-key has no entry 'key' of 32 bytes"):
-        await installation_key(api, INSTALLATION.settings)
-
-
-async def test_a_cluster_that_cannot_be_asked_gets_init_containers() -> None:
-    api = Api(now=lambda: TODAY)
-
-    assert await find_runtime_mount(api, INSTALLATION.settings) is RuntimeMount.INIT_CONTAINER
-    told = installation(runtimeMount="ImageVolume").settings
-    assert await find_runtime_mount(api, told) is RuntimeMount.IMAGE_VOLUME
