@@ -71,11 +71,9 @@ class Pool:
         self._connect_timeout = connect_timeout
         self._clock = clock
         self._busy: Counter[Address] = Counter()
+        # Of all addresses together
+        self.busy = 0
         self._idle: dict[Address, list[tuple[float, Connection]]] = {}
-
-    @property
-    def busy(self) -> int:
-        return self._busy.total()
 
     @property
     def idle(self) -> int:
@@ -128,8 +126,10 @@ class Pool:
                 f"the gateway has {self._total} requests under way and takes no more for the moment"
             )
         self._busy[address] += 1
+        self.busy += 1
 
     def _leave(self, address: Address) -> None:
+        self.busy -= 1
         self._busy[address] -= 1
         if not self._busy[address]:
             del self._busy[address]

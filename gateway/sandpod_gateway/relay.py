@@ -2,6 +2,7 @@
 written as bytes here and not by aiohttp, which would add headers of its own and re-encode the runtime's.
 """
 
+import logging
 from typing import Final
 
 from aiohttp import ClientError, hdrs, web
@@ -14,8 +15,11 @@ from . import headers
 from .errors import BrokenOff
 from .framing import Framing
 
+log = logging.getLogger(__name__)
+
 BROKE_OFF: Final = "the runtime broke off"
 CLIENT_LEFT: Final = "the client hung up"
+FAILED: Final = "the gateway failed"
 
 # RuntimeError: what aiohttp's reader raises when its connection is gone and nothing more is known.
 _READ_ERRORS: Final = (ClientError, HttpProcessingError, RuntimeError)
@@ -44,10 +48,14 @@ class Relay(web.StreamResponse):
                 await self._request.writer.write(data)
                 data = self._framing.frame(await payload.readany())
             await self._request.writer.write(data + self._framing.end)
-        except ConnectionResetError:
+        except ConnectionError:
             return self._abort(CLIENT_LEFT)
         except _READ_ERRORS:
             return self._abort(BROKE_OFF)
+        except Exception:
+            # Not for the door: its own answer would land in the middle of this one.
+            log.exception("an answer could not be passed on")
+            return self._abort(FAILED)
         self.complete = True
         return ""
 

@@ -4,6 +4,7 @@ pass it on. The order matters: nothing is looked up for somebody who may not ask
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
 from aiohttp import web
@@ -19,6 +20,7 @@ from .proxy import Order, Proxy
 from .resolver import Resolver
 from .tunnel import wants_tunnel
 
+_CREDENTIALS: Final = 4096
 _METHODS: Final = frozenset(("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"))
 
 
@@ -50,7 +52,12 @@ class SandboxApi:
         self._authorizer = authorizer
         self._resolver = resolver
         self._proxy = proxy
-        self._key = key
+
+        def credential(pod_uid: str) -> str:
+            return keys.credential(key=key, pod_uid=pod_uid)
+
+        # Kept, because deriving it costs more than anything else that is done for a request here.
+        self._credential = lru_cache(maxsize=_CREDENTIALS)(credential)
         self._address_of = address_of
 
     async def serve(self, request: web.BaseRequest, call: Call, exchange: Exchange) -> web.StreamResponse:
@@ -70,7 +77,7 @@ class SandboxApi:
         order = Order(
             address=self._address_of(route.pod_ip),
             target=target,
-            credential=keys.credential(key=self._key, pod_uid=route.pod_uid),
+            credential=self._credential(route.pod_uid),
             identity_headers=call.identity_headers,
             upgrade=upgrade,
         )

@@ -73,15 +73,18 @@ async def tunnel(
         raise BrokenOff("the runtime's answer has a header with control characters in it")
     ended = asyncio.Event()
     loop = asyncio.get_running_loop()
-    await request.writer.write(b"".join((status_line(message), *lines, _UPGRADE, b"\r\n")))
     up = _Pipe(source=request.protocol, sink=StreamWriter(connection, loop), ended=ended)
     down = _Pipe(source=connection, sink=StreamWriter(request.protocol, loop), ended=ended)
     try:
+        await request.writer.write(b"".join((status_line(message), *lines, _UPGRADE, b"\r\n")))
         # Whatever came in behind the two heads goes through the pipes first.
         # Annotated as its only caller in aiohttp needs it; any parser of this shape will do.
         cast("Any", request.protocol).set_parser(up)
         connection.set_parser(down, None)
         await ended.wait()
+    except ConnectionError:
+        # The client has left before it saw the 101.
+        pass
     finally:
         up.cancel()
         down.cancel()
