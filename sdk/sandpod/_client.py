@@ -156,7 +156,6 @@ class Client:
                 headers=[(name.encode(), value.encode()) for name, value in headers],
                 content=content,
                 timeout=httpx.Timeout(request.read_timeout, connect=_CONNECT_SECONDS, pool=None),
-                extensions=_extensions(self.target.tls_server_name),
             )
             return http.send(built, stream=True)
         except (httpx.TransportError, httpx.InvalidURL) as error:
@@ -178,10 +177,6 @@ class Client:
             except (ImportError, ValueError) as error:
                 raise ConfigError(f"The proxy {self._proxy!r} cannot be used: {error}.") from error
             return self._http
-
-
-def _extensions(tls_server_name: str) -> Json | None:
-    return {"sni_hostname": tls_server_name} if tls_server_name else None
 
 
 def default() -> Client:

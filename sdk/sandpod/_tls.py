@@ -3,16 +3,39 @@
 from __future__ import annotations
 
 import os
+import socket
 import ssl
 import tempfile
 from pathlib import Path
+from typing import Any
 
 from sandpod._target import Target
 from sandpod.errors import ConfigError
 
 
+class _Named(ssl.SSLContext):
+    """Expects another name in the server's certificate than the address has (`tls-server-name`).
+
+    Here and not at the HTTP client, which has no such setting for a connection through a proxy.
+    """
+
+    expected: str | None = None
+
+    def wrap_socket(self, sock: socket.socket, *args: Any, **options: Any) -> ssl.SSLSocket:
+        return super().wrap_socket(sock, *args, **options | self._name())
+
+    def wrap_bio(
+        self, incoming: ssl.MemoryBIO, outgoing: ssl.MemoryBIO, *args: Any, **options: Any
+    ) -> ssl.SSLObject:
+        return super().wrap_bio(incoming, outgoing, *args, **options | self._name())
+
+    def _name(self) -> dict[str, str]:
+        return {"server_hostname": self.expected} if self.expected else {}
+
+
 def context(target: Target, *, certificate: tuple[str, str] | None) -> ssl.SSLContext:
-    settings = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    settings = _Named(ssl.PROTOCOL_TLS_CLIENT)
+    settings.expected = target.tls_server_name or None
     settings.minimum_version = ssl.TLSVersion.TLSv1_2
     if target.insecure:
         settings.check_hostname = False

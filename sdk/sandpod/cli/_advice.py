@@ -1,10 +1,12 @@
-"""What to type next, for a sandbox that could not be found."""
+"""What to type next, for a sandbox that is not there or not Ready."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sandpod.errors import NotFound, SandpodError
+from sandpod._duration import format_duration
+from sandpod._observation import observe
+from sandpod.errors import NotFound, SandpodError, TimedOut
 
 if TYPE_CHECKING:
     from sandpod._client import Client
@@ -27,6 +29,25 @@ def _hint(client: Client, *, name: str, program: str) -> str:
     if elsewhere:
         return f"There is one in namespace {elsewhere[0]}: add -n {elsewhere[0]}"
     return suggestion(name, here=[other for _, other in here], program=program)
+
+
+def not_ready(error: TimedOut, *, waited: float) -> SandpodError:
+    """The short form: what the sandbox waits for was told at length when it began to wait for it."""
+    now, name = observe(error.last or {}), _metadata(error)["name"]
+    return SandpodError(
+        f"{name} is not Ready after {format_duration(waited)}: {now.reason or now.phase}.",
+        hint=f"What happened: kubectl describe sandbox {place(error)}",
+    )
+
+
+def place(error: TimedOut) -> str:
+    """How to name that sandbox to a command."""
+    metadata = _metadata(error)
+    return f"{metadata['name']} -n {metadata['namespace']}"
+
+
+def _metadata(error: TimedOut) -> dict[str, str]:
+    return (error.last or {})["metadata"]
 
 
 def suggestion(name: str, *, here: list[str], program: str) -> str:

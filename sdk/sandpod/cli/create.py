@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, cast
 
 from sandpod._duration import format_duration
 from sandpod._observation import observe
-from sandpod.cli import _arguments, _output
+from sandpod.cli import _advice, _arguments, _output
 from sandpod.cli._arguments import Parser, tell
-from sandpod.errors import Conflict, Invalid, SandpodError, TimedOut
+from sandpod.errors import Conflict, Invalid, TimedOut
 
 if TYPE_CHECKING:
     from sandpod.sandbox import Sandbox
@@ -133,12 +133,9 @@ def _wait(args: argparse.Namespace, sandbox: Sandbox) -> None:
     try:
         sandbox.wait_ready(timeout=args.timeout, on_change=progress)
     except TimedOut as error:
-        where = f" -n {sandbox.namespace}" if args.namespace else ""
-        raise SandpodError(
-            error.message,
-            hint=f"It goes on trying. What happened: kubectl describe sandbox {sandbox.name}{where}\n"
-            f"Give it up: {args.program} delete {sandbox.name}{where}",
-        ) from error
+        advice = _advice.not_ready(error, waited=args.timeout)
+        advice.hint += f"\nIt goes on trying. Give it up: {args.program} delete {_advice.place(error)}"
+        raise advice from error
     except KeyboardInterrupt:
         tell(f"\n{sandbox.name}: stays, and goes on starting")
         raise

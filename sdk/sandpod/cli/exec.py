@@ -13,7 +13,7 @@ from sandpod._command import MAX_STDIN_BYTES
 from sandpod._results import Keeper, Output
 from sandpod.cli import _advice, _arguments
 from sandpod.cli._arguments import Parser, tell
-from sandpod.errors import Invalid, NotFound, SandpodError, TimedOut
+from sandpod.errors import Invalid, NotFound, TimedOut
 
 if TYPE_CHECKING:
     from sandpod._stream import ExecStream
@@ -113,10 +113,7 @@ def run(args: argparse.Namespace) -> int:
     except NotFound as error:
         raise _advice.not_found(client, name=args.name, program=args.program) from error
     except TimedOut as error:
-        where = f" -n {client.namespace}" if args.namespace else ""
-        raise SandpodError(
-            error.message, hint=f"What happened: kubectl describe sandbox {args.name}{where}"
-        ) from error
+        raise _advice.not_ready(error, waited=args.timeout_start) from error
     with stream:
         return _as_json(stream, begun=begun) if args.json else _as_it_comes(stream)
 

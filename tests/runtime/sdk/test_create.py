@@ -107,8 +107,8 @@ def test_a_sandbox_that_does_not_get_ready_in_time_stays_and_one_is_told_what_to
     api.operator = False
     done = cli("create", "demo", "--timeout", "0.5s")
     assert done.returncode == 1
-    assert b"not Ready after 0.5s: Pending" in done.stderr
-    assert b"sandpod delete demo" in done.stderr
+    assert b"demo is not Ready after 0.5s: Pending." in done.stderr
+    assert b"sandpod delete demo -n default" in done.stderr
     assert api.get("demo") is not None
 
 

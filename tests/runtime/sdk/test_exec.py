@@ -219,8 +219,9 @@ def test_a_start_that_takes_too_long_ends_with_125_and_says_what_it_waits_for(
     )
     done = cli("exec", "slow", "--timeout-start", "0.5s", "--", "true")
     assert done.returncode == 125
-    assert b"not Ready after 0.5s: Starting, Unschedulable: no node has 64 CPUs" in done.stderr
-    assert b"kubectl describe sandbox slow" in done.stderr
+    assert b"slow: Starting, Unschedulable: no node has 64 CPUs\n" in done.stderr
+    assert b"slow is not Ready after 0.5s: Unschedulable.\n" in done.stderr
+    assert b"kubectl describe sandbox slow -n default" in done.stderr
     assert cli("exec", "slow", "--timeout-start", "0", "--", "true").returncode == 125
 
 

@@ -3,8 +3,13 @@
 import base64
 import datetime
 import json
+import select
+import socket
+import socketserver
 import ssl
+import threading
 from collections.abc import Generator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -135,6 +140,66 @@ def test_without_an_authority_the_systems_are_trusted_and_this_is_none_of_them(p
         place.client(cluster={"tls-server-name": "kube.internal"}) as client,
         pytest.raises(ConfigError, match="not trusted"),
     ):
+        Sandbox.list(client=client)
+
+
+@pytest.fixture
+def proxy() -> Generator[tuple[str, list[str]]]:
+    """An HTTP proxy's address, and the places that it was asked to connect to."""
+    asked: list[str] = []
+
+    class Tunnel(socketserver.StreamRequestHandler):
+        def handle(self) -> None:
+            asked.append(self.rfile.readline().decode().split()[1])
+            while self.rfile.readline() not in (b"\r\n", b""):
+                pass
+            host, port = asked[-1].split(":")
+            # Who does not like the certificate hangs up, which is not the tunnel's trouble.
+            with suppress(ConnectionError), socket.create_connection((host, int(port))) as far:
+                self.wfile.write(b"HTTP/1.1 200 OK\r\n\r\n")
+                self.relay({self.connection: far, far: self.connection})
+
+        def relay(self, ends: dict[socket.socket, socket.socket]) -> None:
+            while True:
+                for end in select.select(list(ends), [], [])[0]:
+                    if not (data := end.recv(65536)):
+                        return
+                    ends[end].sendall(data)
+
+    class Server(socketserver.ThreadingTCPServer):
+        daemon_threads = True
+
+    with Server(("127.0.0.1", 0), Tunnel) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_address[1]}", asked
+        server.shutdown()
+        thread.join()
+
+
+def test_the_kubeconfigs_proxy_is_used_and_the_name_is_still_checked(
+    place: Place, proxy: tuple[str, list[str]]
+) -> None:
+    url, asked = proxy
+    data = base64.b64encode(place.authority.pem).decode()
+    trusted = {"certificate-authority-data": data, "proxy-url": url}
+    with place.client(cluster={**trusted, "tls-server-name": "kube.internal"}) as client:
+        assert Sandbox.list(client=client) == []
+    assert asked == [place.api.url.removeprefix("https://")]
+    with (
+        place.client(cluster={**trusted, "tls-server-name": "other.internal"}) as client,
+        pytest.raises(ConfigError, match="not trusted"),
+    ):
+        Sandbox.list(client=client)
+
+
+@pytest.mark.parametrize(
+    ("url", "kind"),
+    [("http://127.0.0.1:1", Unavailable), ("socks5://127.0.0.1:1", ConfigError), ("x://y", ConfigError)],
+)
+def test_a_proxy_that_does_not_work_is_named(place: Place, url: str, kind: type[Exception]) -> None:
+    cluster = {"insecure-skip-tls-verify": True, "proxy-url": url}
+    with place.client(cluster=cluster) as client, pytest.raises(kind, match=url):
         Sandbox.list(client=client)
 
 
