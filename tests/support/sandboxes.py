@@ -88,7 +88,10 @@ class Sandbox:
         self, *command: str, stdin: str | None = None, check: bool = True, timeout: float = 60
     ) -> subprocess.CompletedProcess[str]:
         """Runs a command in it by the CLI."""
-        return run(*self.command(*command), stdin=stdin, check=check, timeout=timeout)
+        line = self.command(*command)
+        if stdin is not None:
+            line.insert(2, "--stdin")
+        return run(*line, stdin=stdin, check=check, timeout=timeout)
 
     def output(self, script: str) -> str:
         """What a shell command in it prints, without the white space at the end."""
