@@ -34,7 +34,11 @@ class Gate:
         if self._identity.insecure:
             return
         if self._identity.bound is None:
-            raise Fault("CONTAINER_UNAVAILABLE", "the runtime is not bound to a sandbox yet")
+            raise Fault(
+                "CONTAINER_UNAVAILABLE",
+                "the runtime is not bound to a sandbox yet",
+                suggestion="try again in a moment: the operator binds it",
+            )
         if not self._identity.accepts(request.headers.get(CREDENTIAL_HEADER, "")):
             raise Fault("UNAUTHENTICATED", f"the header {CREDENTIAL_HEADER} is missing or wrong")
 

@@ -79,6 +79,11 @@ class Runtime:
         """The living processes below the runtime, with their command lines."""
         return below(self.pid)
 
+    def end_descendants(self) -> None:
+        for pid in self.descendants():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+
     def descriptors(self) -> int:
         return len(list(Path(f"/proc/{self.pid}/fd").iterdir()))
 

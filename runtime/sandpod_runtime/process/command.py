@@ -31,6 +31,7 @@ class Command:
         self,
         *,
         child: Child,
+        begun: float,
         mark: int,
         table: tree.ProcessTable,
         stdin: bytes,
@@ -47,7 +48,7 @@ class Command:
         self._mark = mark
         self._table = table
         self._adopt = adopt
-        self._begun = time.monotonic()
+        self._begun = begun
         self._exit_code: int | None = None
         self._timed_out = False
         self._killing: asyncio.Task[None] | None = None
@@ -95,14 +96,16 @@ class Command:
             self._killing = self._loop.create_task(self._end_tree())
 
     async def _end_tree(self) -> None:
-        await tree.end(self._members)
-        if self._exit_code is None:
-            # Reported dead by /proc and not yet by the reaper, or beyond our reach: either way it is over.
-            self._exit_code = KILLED
-        for pipe in self._pipes:
-            pipe.finish()
-        self._killing = None
-        self._settle()
+        try:
+            await tree.end(self._members)
+        finally:
+            if self._exit_code is None:
+                # Dead, and the reaper has not come yet; or beyond our reach. Either way it is over.
+                self._exit_code = KILLED
+            for pipe in self._pipes:
+                pipe.finish()
+            self._killing = None
+            self._settle()
 
     def _members(self) -> tree.Found:
         return self._table.members(root=self.pid if self._exit_code is None else None, mark=self._mark)

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import time
 from collections import deque
 
 from sandpod_runtime.process import tree
@@ -41,14 +42,14 @@ class Commands:
     ) -> Command:
         """Raises TooManyCommandsError or SpawnError, and then has done nothing."""
         if len(self._running) >= LIMIT:
-            raise TooManyCommandsError(
-                f"{LIMIT} commands are running, which is the limit; wait for one to end"
-            )
+            raise TooManyCommandsError(f"{LIMIT} commands are running, which is the limit")
         mark = self._marks.new()
         environ = self._marks.put_on(mark, program.environ)
+        begun = time.monotonic()
         child = self._spawner.start(program, environ=environ, with_stdin=stdin is not None)
         command = Command(
             child=child,
+            begun=begun,
             mark=mark,
             table=self._table,
             stdin=stdin or b"",

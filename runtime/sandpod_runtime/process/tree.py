@@ -24,10 +24,10 @@ _EMPTY_LOOKS = 5
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Found:
-    """The living processes that were asked for, and whether some may have been missed."""
+    """Living processes, what to signal to reach them all, and whether none can have been missed."""
 
     pids: set[int]
-    groups: set[int]
+    targets: set[int]
     complete: bool
 
 
@@ -67,9 +67,12 @@ class ProcessTable:
         return self._found({*starts, *self._below(starts)})
 
     def _found(self, pids: Iterable[int]) -> Found:
-        alive = {pid for pid in pids if pid in self._alive}
-        groups = {self._alive[pid].group for pid in alive} - {0, self._own_group}
-        return Found(pids=alive, groups=groups, complete=self._complete)
+        groups = {pid: self._alive[pid].group for pid in pids if pid in self._alive}
+        # By group, for only that reaches a process that is being forked at this moment. A group lies within
+        # a session, and every command has sessions of its own. Not both ways: many programs take a second
+        # SIGTERM for impatience.
+        targets = {pid if group in (0, self._own_group) else -group for pid, group in groups.items()}
+        return Found(pids=set(groups), targets=targets, complete=self._complete)
 
     def _look(self) -> None:
         processes, self._complete = procfs.processes()
@@ -101,11 +104,7 @@ class ProcessTable:
 
 
 def send(found: Found, number: signal.Signals) -> None:
-    """By group as well: only that reaches a process that is being forked at this moment.
-
-    Every group lies within a session, and every command has sessions of its own.
-    """
-    for target in (*(-group for group in found.groups), *found.pids):
+    for target in found.targets:
         # It ended by itself, or runs as another user (sudo): the caller looks again and sees which.
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.kill(target, number)

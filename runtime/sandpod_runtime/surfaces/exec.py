@@ -5,6 +5,7 @@ persists.
 import asyncio
 import logging
 from functools import partial
+from typing import NamedTuple
 
 import msgspec
 from aiohttp.web_response import StreamResponse
@@ -30,6 +31,17 @@ logger = logging.getLogger(__name__)
 _decoder = msgspec.json.Decoder(ExecuteRequest)
 
 
+class Failure(NamedTuple):
+    """How the protocol calls a command that could not be started."""
+
+    code: str
+    operation: str
+
+
+_BUFFERED = Failure(code="COMMAND_EXECUTION_ERROR", operation="command.execute")
+_STREAMED = Failure(code="STREAM_START_ERROR", operation="command.stream")
+
+
 class Exec:
     def __init__(
         self, *, commands: Commands, environment: Environment, bodies: Bodies, memory: Budget
@@ -46,9 +58,7 @@ class Exec:
         call = await self._call(request, streamed=False)
         outputs = [Capture(limit=call.output_limit, budget=self._memory) for _ in range(2)]
         try:
-            command = self._start(
-                call, stdout=outputs[0].write, stderr=outputs[1].write, failure="COMMAND_EXECUTION_ERROR"
-            )
+            command = self._start(call, stdout=outputs[0].write, stderr=outputs[1].write, failure=_BUFFERED)
             try:
                 ending = await asyncio.shield(command.ended)
             except asyncio.CancelledError:
@@ -68,7 +78,7 @@ class Exec:
             call,
             stdout=partial(feed.write, "stdout"),
             stderr=partial(feed.write, "stderr"),
-            failure="STREAM_START_ERROR",
+            failure=_STREAMED,
         )
         command.ended.add_done_callback(lambda _: feed.end())
         try:
@@ -83,7 +93,7 @@ class Exec:
         body = await self._bodies.read(request, _decoder)
         return understood(body, request=request, environment=self._environment, streamed=streamed)
 
-    def _start(self, call: Call, *, stdout: Sink, stderr: Sink, failure: str) -> Command:
+    def _start(self, call: Call, *, stdout: Sink, stderr: Sink, failure: Failure) -> Command:
         context: dict[str, object] = {"command": call.command}
         try:
             with shell.prepared(call.command, search=call.environ.get("PATH", "")) as line:
@@ -98,13 +108,14 @@ class Exec:
                     program, stdin=call.stdin, stdout=stdout, stderr=stderr, timeout=call.timeout
                 )
         except TooManyCommandsError as error:
-            raise Fault("RESOURCE_BUSY", str(error), context=context) from error
+            hint = "wait for one to end, or give commands a timeoutMs"
+            raise Fault("RESOURCE_BUSY", str(error), context=context, suggestion=hint) from error
         except shell.NoShellError as error:
-            raise Fault(failure, str(error), context=context) from error
+            raise Fault(failure.code, str(error), context=context, operation=failure.operation) from error
         except SpawnError as error:
             if error.too_large:
                 raise invalid("env", str(error)) from error
-            raise Fault(failure, str(error), context=context) from error
+            raise Fault(failure.code, str(error), context=context, operation=failure.operation) from error
 
 
 async def _relay(response: StreamResponse, *, call: Call, command: Command, feed: Feed) -> None:

@@ -35,7 +35,10 @@ def runtime(shared_runtime: Runtime) -> Iterator[Runtime]:
     descriptors = shared_runtime.descriptors()
     failures = len(shared_runtime.failures())
     yield shared_runtime
-    eventually(lambda: shared_runtime.descendants() == {}, timeout=10, every=0.02)
+    try:
+        eventually(lambda: shared_runtime.descendants() == {}, timeout=10, every=0.02)
+    finally:
+        shared_runtime.end_descendants()  # or every later test would fail with this one
     eventually(lambda: shared_runtime.descriptors() <= descriptors, timeout=10, every=0.02)
     assert shared_runtime.failures()[failures:] == []
 

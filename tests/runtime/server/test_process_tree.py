@@ -204,3 +204,12 @@ async def test_as_pid_1_it_reaps_kills_and_stops_as_well(start: Callable[..., Ru
         os.kill(inner, signal.SIGTERM)
         assert runtime.process.wait(10) == 0
     assert not running("sleep 33.0129")
+
+
+async def test_each_process_gets_one_sigterm_and_not_two(execute: Execute) -> None:
+    """Many programs take the second for impatience and skip their clean-up."""
+    script = (
+        "trap 'echo asked; sleep 0.3; exit' TERM; setsid sh -c 'trap \"echo asked\" TERM; sleep 9' & wait"
+    )
+    found = await execute(script, timeoutMs=300)
+    assert found["stdout"] == "asked\nasked\n"
