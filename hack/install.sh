@@ -15,6 +15,11 @@ metadata:
   name: $namespace
   labels: {pod-security.kubernetes.io/enforce: restricted}
 END
+# A run that was interrupted leaves a revision pending, and Helm would refuse to make another one.
+if [ -n "$(helm list --namespace "$namespace" --pending --short)" ]; then
+  echo "an earlier install did not end: taking it back" >&2
+  helm rollback sandpod --namespace "$namespace" >/dev/null || helm uninstall sandpod --namespace "$namespace" >/dev/null
+fi
 helm upgrade sandpod charts/sandpod --install --namespace "$namespace" --values build/images.yaml \
   --wait --timeout 120s "$@" >/dev/null
 helm=$((SECONDS - start))

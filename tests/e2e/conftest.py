@@ -7,6 +7,7 @@ from collections.abc import Callable, Generator, Iterator
 
 import httpx
 import pytest
+import yaml
 
 from tests.support import cluster, diagnosis
 from tests.support.sandboxes import Sandbox, Sandboxes
@@ -44,6 +45,12 @@ def kubectl() -> Callable[..., subprocess.CompletedProcess[str]]:
 def sandpod() -> Callable[..., subprocess.CompletedProcess[str]]:
     """The CLI: `sandpod(*args, input=None, check=True)`."""
     return cluster.sandpod
+
+
+@pytest.fixture(scope="session")
+def images() -> dict[str, str]:
+    """Images of others, as far as Sandpod can tell: `busybox` and `otheruser`, see hack/images/test."""
+    return yaml.safe_load((cluster.ROOT / "build/test-images.yaml").read_text())
 
 
 @pytest.fixture

@@ -117,4 +117,4 @@ def control_plane_is_ready() -> None:
 
 def upgrade(*args: str) -> None:
     """`make install` again, as a platform team changes a value: with more options for Helm."""
-    run(ROOT / "hack/install.sh", *args)
+    run(ROOT / "hack/install.sh", *args, timeout=240)

@@ -24,5 +24,5 @@ def of_control_plane() -> str:
 
 
 def _log(part: str) -> str:
-    done = kubectl("-n", SYSTEM, "logs", f"deployment/sandpod-{part}", "--tail=60", check=False)
+    done = kubectl("-n", SYSTEM, "logs", f"deployment/sandpod-{part}", "--tail=25", check=False)
     return f"## {part}\n{done.stdout}{done.stderr}"
