@@ -3,6 +3,7 @@ seconds. So a right that is taken away ends within those seconds, and a burst of
 """
 
 import asyncio
+import logging
 import time
 from collections import OrderedDict
 from collections.abc import Callable
@@ -10,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from sandpod_crds import names, paths
-from sandpod_crds.errors import ApiError
+from sandpod_crds.errors import ApiError, Unavailable
 from sandpod_crds.kube import Kube
 
 from .errors import Denied, NotReady
@@ -18,6 +19,8 @@ from .identity import Identity
 from .permissions import Permission
 
 Json = dict[str, Any]
+
+log = logging.getLogger(__name__)
 
 # Decisions kept; about a kilobyte each.
 SIZE: Final = 4096
@@ -81,6 +84,7 @@ class Authorizer:
         try:
             return await asyncio.shield(task)
         except ApiError as error:
+            log.warning("asking whether %s may: %s", question.identity.user, error)
             raise NotReady(
                 "whether you may do this could not be checked: the API server did not answer"
             ) from error
@@ -92,9 +96,13 @@ class Authorizer:
             task.exception()
 
     async def _ask(self, question: Question) -> Decision:
-        answer = await self._kube.request(
-            "POST", paths.subject_access_reviews(), body=review(question), timeout=TIMEOUT
-        )
+        try:
+            answer = await self._review(question)
+        except Unavailable as error:
+            if error.reason != "ConnectionFailed":
+                raise
+            # A kept connection that the API server has just closed looks like this; asking twice is harmless.
+            answer = await self._review(question)
         status: Json = answer.get("status") or {}
         decision = Decision(
             # `denied` overrules: an authorizer that says no is not outvoted.
@@ -106,6 +114,10 @@ class Authorizer:
         while len(self._decisions) > self._size:
             self._decisions.popitem(last=False)
         return decision
+
+    async def _review(self, question: Question) -> Json:
+        path = paths.subject_access_reviews()
+        return await self._kube.request("POST", path, body=review(question), timeout=TIMEOUT)
 
 
 def review(question: Question) -> Json:

@@ -62,6 +62,8 @@ class ApiServer:
         self.watch_lags = False
         # While set, every request is answered 503.
         self.down = False
+        # So many requests get their connection closed instead of an answer.
+        self.hang_ups = 0
         # The oldest version that a watch may start from
         self.compacted = 0
         # Items per page, whatever the client asks for
@@ -131,6 +133,9 @@ class ApiServer:
         if self.down:
             self.refused += 1
             return _status(503, "ServiceUnavailable", "the API server is down")
+        if self.hang_ups and request.transport is not None:
+            self.hang_ups -= 1
+            request.transport.abort()
         path = request.path
         if path == f"{SANDBOXES}/sandboxes":
             if request.query.get("watch") == "true":

@@ -198,6 +198,16 @@ async def test_failures_are_not_remembered(api: ApiServer, kube: Kube) -> None:
     await authorizer.check(question())
 
 
+async def test_a_connection_that_the_api_server_has_just_closed_is_no_refusal(
+    api: ApiServer, kube: Kube
+) -> None:
+    authorizer = Authorizer(kube=kube, cache_seconds=5)
+    await authorizer.check(question())
+    api.hang_ups = 1
+
+    await authorizer.check(question("joe"))
+
+
 async def test_the_least_used_decisions_are_forgotten_first(api: ApiServer, kube: Kube) -> None:
     authorizer = Authorizer(kube=kube, cache_seconds=5, size=2)
     for user in ("a", "b", "a", "c", "a"):
