@@ -1,6 +1,7 @@
 """`python -m sandpod_operator`: the operator, until it is told to stop."""
 
 import asyncio
+import logging
 import sys
 
 import uvloop
@@ -10,11 +11,20 @@ from .app import App
 from .errors import BadSettings
 from .settings import Settings, read_settings
 
+log = logging.getLogger("sandpod_operator")
+
 
 async def operate(settings: Settings) -> bool:
-    """True when it was told to stop, False when a part of it has died."""
+    """True when it was told to stop, False when it could not start or a part of it has died."""
     app = App(settings)
-    await watching.run(app)
+    try:
+        await watching.run(app)
+    except Exception:
+        if app.cannot_start is None:
+            raise
+        # Last of all, so that it is what Kubernetes keeps as the container's last words.
+        log.critical("the operator cannot start: %s", app.cannot_start)
+        return False
     return not app.broken.is_set()
 
 

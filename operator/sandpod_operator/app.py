@@ -41,6 +41,7 @@ class App:
         self.metrics = Metrics()
         # Set when a part has died: the process ends, and starts anew.
         self.broken = asyncio.Event()
+        self.cannot_start: Exception | None = None
         self._settings = settings
         self._clock = loop.time
         self._tasks: list[asyncio.Task[None]] = []
@@ -48,6 +49,11 @@ class App:
         self._kube: Kube | None = None
         self._runtimes: RuntimeClient | None = None
         self._server: web.AppRunner | None = None
+
+    @property
+    def api_server(self) -> str:
+        assert self._kube is not None
+        return self._kube.host
 
     async def start(self) -> None:
         kube = self._kube = await Kube.connect()

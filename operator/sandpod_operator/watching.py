@@ -3,6 +3,7 @@ on the queue, and do nothing else: an error in them is logged and never tried ag
 """
 
 import logging
+from dataclasses import replace
 from typing import Any, cast
 
 import kopf
@@ -43,22 +44,41 @@ def _settings() -> kopf.OperatorSettings:
 
 def _registry(app: App) -> kopf.OperatorRegistry:
     registry = kopf.OperatorRegistry()
-    store = app.store
+    _add_activities(registry, app)
+    _add_handlers(registry, app)
+    return registry
 
-    # Async, all of them: for a function that is not, kopf would start a thread.
 
+# Async, all of them: for a function that is not, kopf would start a thread.
+
+
+def _add_activities(registry: kopf.OperatorRegistry, app: App) -> None:
     @kopf.on.login(registry=registry)
     async def login(**context: Any) -> kopf.ConnectionInfo | None:
-        return kopf.login_with_service_account(**context) or kopf.login_with_kubeconfig(**context)
+        account = kopf.login_with_service_account(**context)
+        if account is None:
+            return kopf.login_with_kubeconfig(**context)
+        # By address: kopf would ask the cluster's DNS, which the operator must not depend on.
+        return replace(account, server=app.api_server)
 
     # Not tried again by kopf, which would wait a minute: to be restarted is quicker.
     @kopf.on.startup(registry=registry, errors=kopf.ErrorsMode.PERMANENT)
     async def startup(**_: Any) -> None:
-        await app.start()
+        try:
+            await app.start()
+        except Exception as error:
+            app.cannot_start = error
+            # kopf's cleanup comes only after a start-up that has succeeded.
+            await app.stop()
+            raise
 
     @kopf.on.cleanup(registry=registry)
     async def cleanup(**_: Any) -> None:
         await app.stop()
+
+
+def _add_handlers(registry: kopf.OperatorRegistry, app: App) -> None:
+    store = app.store
 
     # Index functions run for every object before the first event handler runs for any: so no decision is made
     # before all lists are read.
@@ -84,8 +104,6 @@ def _registry(app: App) -> kopf.OperatorRegistry:
         if event["type"] == "DELETED":
             store.pod_deleted(key_of(obj), uid=uid_of(obj))
         app.seen("pods", key_of(obj))
-
-    return registry
 
 
 def _plain(body: kopf.Body) -> Json:
