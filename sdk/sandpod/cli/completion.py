@@ -7,6 +7,7 @@ import importlib
 import re
 import sys
 from collections.abc import Sequence
+from itertools import pairwise
 
 from sandpod.cli import _arguments
 from sandpod.cli._arguments import Parser
@@ -42,7 +43,7 @@ complete -c sandpod -f -a '(sandpod __complete (commandline -opc)[2..] (commandl
 """,
 }
 _NAMED = {"get", "exec", "delete"}
-_OPTION = re.compile(r"(?<![\\w-])(--?[a-z][a-z-]*)")
+_OPTION = re.compile(r"(--?[a-z][a-z-]*)(?: (\{[^}]*\}|[A-Z][A-Z=]*))?")
 
 
 def configure(parser: Parser) -> None:
@@ -66,34 +67,47 @@ def answer(words: Sequence[str]) -> int:
 def _candidates(before: Sequence[str], current: str) -> list[str]:
     from sandpod.cli import COMMANDS
 
-    options, name, rest = _arguments.split(before)
     if "--" in before:
         return []
-    if name not in COMMANDS:
-        return (
-            _options(_arguments.top_parser("sandpod", COMMANDS)) if current.startswith("-") else [*COMMANDS]
-        )
+    options, name, rest = _arguments.split(before)
+    if name and name not in COMMANDS:
+        return []
+    known = options_of(name) if name else _options(_arguments.top_parser("sandpod", COMMANDS))
+    wants = known.get(before[-1]) if before else None
+    if wants is not None:
+        return wants
     if current.startswith("-"):
-        return options_of(name)
+        return sorted(known)
+    if not name:
+        return [*COMMANDS]
     if name == "completion":
         return sorted(_SCRIPTS)
-    taken = [word for word in rest if not word.startswith("-")]
+    # Neither options nor their values: the names that are there already.
+    taken = [word for last, word in pairwise(["", *rest]) if word[:1] != "-" and known.get(last) is None]
     if name in _NAMED and (name == "delete" or not taken):
         return [each for each in _names([*options, *rest]) if each not in taken]
     return []
 
 
-def options_of(name: str) -> list[str]:
+def options_of(name: str) -> dict[str, list[str] | None]:
+    """A command's options. With those that take a value comes a list of what that can be, if it is known."""
     parser = Parser(prog="sandpod", description="")
     importlib.import_module(f"sandpod.cli.{name}").configure(parser)
     _arguments.add_target_options(parser)
     return _options(parser)
 
 
-def _options(parser: Parser) -> list[str]:
+def _options(parser: Parser) -> dict[str, list[str] | None]:
     # Read off the help, because argparse has no public list of them: the lines that begin with an option.
-    listed = [line.strip() for line in parser.format_help().splitlines() if line.startswith("  -")]
-    return sorted({option for line in listed for option in _OPTION.findall(line.split("  ")[0])})
+    found: dict[str, list[str] | None] = {}
+    for line in parser.format_help().splitlines():
+        if line.startswith("  -"):
+            named: list[tuple[str, str]] = _OPTION.findall(line.strip().split("  ")[0])
+            # Newer versions of Python name the value only once, after the last of the spellings.
+            value = named[-1][1]
+            choices: list[str] = value[1:-1].split(",") if value.startswith("{") else []
+            found |= {option: choices if value else None for option, _ in named}
+    return found
 
 
 def _names(words: Sequence[str]) -> list[str]:

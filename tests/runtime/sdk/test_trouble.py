@@ -161,3 +161,5 @@ def test_names_complete_from_the_cluster(cli: Cli, api: ApiServer) -> None:
     assert cli("__complete", "delete", "alpha", "").stdout.split() == [b"beta"]
     assert cli("__complete", "-n", "team", "get", "").stdout.split() == [b"gamma"]
     assert cli("__complete", "get", "--namespace=team", "").stdout.split() == [b"gamma"]
+    assert cli("__complete", "get", "-n", "team", "").stdout.split() == [b"gamma"]
+    assert cli("__complete", "get", "alpha", "").stdout.split() == []

@@ -192,6 +192,13 @@ def test_commands_and_options_complete() -> None:
     assert completed("exec", "demo", "--timeo") == ["--timeout", "--timeout-start"]
     assert "--namespace" in completed("-n", "x", "delete", "--n")
     assert completed("completion", "z") == ["zsh"]
+    assert completed("get", "-o", "") == ["wide", "json", "yaml", "name"]
+    assert completed("nonsense", "") == []
+
+
+def test_nothing_is_offered_for_a_value_that_only_the_user_knows() -> None:
+    assert completed("create", "--image", "") == []
+    assert completed("-n", "") == []
 
 
 def test_nothing_is_offered_for_the_words_of_a_remote_command() -> None:
