@@ -18,7 +18,7 @@ from sandpod._failures import from_response
 from sandpod._requests import Request
 from sandpod._version import VERSION
 from sandpod._watch import EventLines, Expired
-from sandpod.errors import ConfigError
+from sandpod.errors import ConfigError, SandpodError
 
 Json = dict[str, Any]
 
@@ -55,6 +55,7 @@ class Client:
         self._auth = Authenticator(self.target, may_read_stdin=may_read_stdin)
         self._lock = threading.Lock()
         self._http: httpx.Client | None = None
+        self._retired: list[httpx.Client] = []
         self._certificate: tuple[str, str] | None = None
 
     @property
@@ -105,8 +106,8 @@ class Client:
         """The events of one watch until the server ends it. Raises Expired when it must be begun anew."""
         try:
             response = self.open(request)
-        except Exception as error:
-            if getattr(error, "status", None) == 410:
+        except SandpodError as error:
+            if error.status == 410:
                 raise Expired(str(error)) from error
             raise
         lines = EventLines(request=request)
@@ -119,9 +120,11 @@ class Client:
 
     def close(self) -> None:
         with self._lock:
-            if self._http is not None:
-                self._http.close()
-                self._http = None
+            for http in (*self._retired, self._http):
+                if http is not None:
+                    http.close()
+            self._retired.clear()
+            self._http = None
 
     def __enter__(self) -> Client:
         return self
@@ -167,7 +170,8 @@ class Client:
             if self._http is not None and certificate == self._certificate:
                 return self._http
             if self._http is not None:
-                self._http.close()
+                # Not closed yet: another thread may be in the middle of a stream on it.
+                self._retired.append(self._http)
             self._certificate = certificate
             settings = _tls.context(self.target, certificate=certificate)
             try:
