@@ -20,12 +20,13 @@ die() { say "$*"; exit 1; }
 # step TITLE COMMAND…: run it with its output in the log, say how long it took, or show the log's end and stop.
 # The command is a program, not a function: bash ignores `set -e` in a function that is called from an `if`.
 step() {
-  local title=$1 start=$SECONDS; shift
+  local title=$1 start=$SECONDS before; shift
   say "$title"
+  before=$(wc -l <"$LOG")
   if "$@" >>"$LOG" 2>&1; then
     [ $((SECONDS - start)) -lt 2 ] || say "  took $((SECONDS - start)) s"
   else
-    tail -n 15 "$LOG" | sed 's/^/    /' >&3
+    tail -n +$((before + 1)) "$LOG" | tail -n 15 | sed 's/^/    /' >&3
     die "failed: $title (all of the log: $LOG)"
   fi
 }

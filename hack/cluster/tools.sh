@@ -31,16 +31,17 @@ case $1 in
     ;;
   node)
     out=$NODE what="a node's programs: Kubernetes $KUBE_VERSION, etcd, CoreDNS, containerd, runc, CNI plugins"
-    missing=("a container registry") 
+    missing=("a container registry")
+    # Clients are asked whether they are there; a node's programs are there all together or not at all.
+    want=$(cat go.mod go.sum coredns/main.go "$HERE/versions.sh" "$HERE/tools.sh" | hash_of)
+    [ "$(cat "$out.stamp" 2>/dev/null)" != "$want" ] || exit 0
+    rm -f "$out.stamp"
     for name in kube-apiserver kube-controller-manager kube-scheduler kube-proxy kubelet kubeadm kubectl; do packages+=("$k/$name"); done
     for name in containerd ctr containerd-shim-runc-v2; do packages+=("$c/cmd/$name"); done
     packages+=("$p/main/bridge" "$p/main/loopback" "$p/ipam/host-local" go.etcd.io/etcd/server/v3 ./coredns)
     ;;
 esac
-want=$(cat go.mod go.sum coredns/main.go "$HERE/versions.sh" "$HERE/tools.sh" | hash_of)
-[ "$(cat "$out.stamp" 2>/dev/null)" != "$want" ] || exit 0
 has go || die "missing: ${missing[*]}. Install that, or Go 1.21 or later, from which it can be built"
-rm -f "$out.stamp"
 
 step "building ${what} from Go modules (the first time takes minutes)" \
   "$HERE/go-build.sh" -trimpath -ldflags "$ldflags" -o "$out/" "${packages[@]}"
@@ -48,5 +49,5 @@ if [ "$1" = node ]; then
   export CGO_ENABLED=1   # libseccomp is a C library
   step "building runc" "$HERE/go-build.sh" -trimpath -tags seccomp -ldflags "-s -w -X main.version=$RUNC_VERSION" \
     -o "$out/" github.com/opencontainers/runc
+  echo "$want" >"$out.stamp"
 fi
-echo "$want" >"$out.stamp"

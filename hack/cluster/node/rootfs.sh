@@ -4,5 +4,7 @@ set -euo pipefail
 . "$(dirname "$0")/../lib.sh"
 packages=systemd,dbus,conntrack,iptables,nftables,iproute2,ethtool,kmod,mount,util-linux,procps,jq,curl
 packages+=,ca-certificates,libseccomp2,pigz,socat,bash,e2fsprogs
-mmdebstrap --quiet --format=tar --variant=minbase --include=$packages "$DEBIAN" "$1.part"
+# usr-is-merged, or the package that merges it brings perl, 45 MB.
+mmdebstrap --quiet --format=tar --variant=minbase --hook-dir=/usr/share/mmdebstrap/hooks/merged-usr \
+  --include=$packages,usr-is-merged "$DEBIAN" "$1.part"
 mv "$1.part" "$1"
