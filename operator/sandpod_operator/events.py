@@ -20,6 +20,7 @@ from .metrics import Metrics
 from .objects import Json
 from .observations import Key
 from .plan import Notice
+from .refusals import namespace_is_going
 from .times import format_time
 
 # Waiting to be written; more than that are dropped.
@@ -91,6 +92,10 @@ class Recorder:
             try:
                 await self._write(waiting)
             except ApiError as error:
+                if namespace_is_going(error):
+                    # Nobody will read it there.
+                    self._metrics.events_dropped.add(cause="namespace going")
+                    continue
                 self._metrics.events_dropped.add(cause="error")
                 log.warning("the event %s for %s is lost: %s", waiting.notice.reason, waiting.key, error)
 

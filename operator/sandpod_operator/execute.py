@@ -2,6 +2,7 @@
 the Store, so that the next decision knows it.
 """
 
+import logging
 from collections.abc import Callable
 from datetime import datetime
 from typing import Protocol
@@ -17,8 +18,10 @@ from .observations import Key
 from .plan import Ask, Notice, Plan, Removal
 from .reasons import Reason
 from .refusals import Subject, make_refusal, refusal, stranger
-from .status import status_patch
+from .status import status_patch, summary
 from .store import Store
+
+log = logging.getLogger(__name__)
 
 
 class Teller(Protocol):
@@ -59,6 +62,8 @@ class Executor:
             if not await self._write_status(plan.status, key=key, sandbox=sandbox):
                 return False
             changed = True
+            if summary(plan.status) != summary(sandbox.status):
+                log.info("%s: %s -> %s", key, summary(sandbox.status), summary(plan.status))
             for notice in plan.notices:
                 self._teller.tell(sandbox, notice)
         if plan.remove_pod is not None:
@@ -104,12 +109,15 @@ class Executor:
             self._store.put_refusal(key, refused)
 
     async def _write_status(self, status: SandboxStatus, *, key: Key, sandbox: Sandbox) -> bool:
-        # With the UID as the precondition, or a new sandbox of this name would get the old one's status.
-        body: Json = {"metadata": {"uid": sandbox.metadata.uid}, "status": status_patch(status)}
+        # For the version that it was decided on, and no other: a new sandbox of this name must not get the
+        # old one's status. (A UID would be no precondition; the API server ignores it in a patch of the
+        # status.)
+        version = sandbox.metadata.resource_version
+        body: Json = {"metadata": {"resourceVersion": version}, "status": status_patch(status)}
         self._metrics.api_writes.add(verb="patch", resource="sandboxes/status")
         try:
             written = await self._cluster.patch(paths.sandboxes(key.namespace, key.name, "status"), body)
-        except (NotFound, Conflict):
+        except NotFound:
             # It is gone, and the watch is about to say so.
             return False
         self._store.sandboxes.learn(written)

@@ -28,6 +28,7 @@ class Reason(StrEnum):
     QUOTA_EXCEEDED = "QuotaExceeded"
     POD_SECURITY = "PodSecurity"
     FORBIDDEN = "Forbidden"
+    NAMESPACE_TERMINATING = "NamespaceTerminating"
     NAME_TAKEN = "NameTaken"
     EARLIER_POD = "EarlierPod"
     POD_DELETED = "PodDeleted"
@@ -84,6 +85,7 @@ SENTENCES: Final[dict[Reason, str]] = {
     "what it names from the spec, or ask for another level; it is tried again at status.nextStartAt.",
     Reason.FORBIDDEN: "The API server does not allow the pod: {detail} It is tried again at "
     "status.nextStartAt.",
+    Reason.NAMESPACE_TERMINATING: "The namespace is being deleted, and the sandbox with it.",
     Reason.NAME_TAKEN: "The pod {pod} is there already and is not this sandbox's: {detail} Delete that "
     "pod, or give the sandbox another name.",
     Reason.EARLIER_POD: "The pod of an earlier sandbox of this name is going away.",

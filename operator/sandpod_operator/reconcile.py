@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable
 from datetime import datetime
 
-from sandpod_crds.errors import ApiError
+from sandpod_crds.errors import ApiError, Conflict
 from sandpod_crds.models import Sandbox
 
 from .case import Situation
@@ -80,7 +80,10 @@ class Reconciler:
 
     def _fail(self, key: Key, error: Exception) -> None:
         self._metrics.failures.add()
-        if isinstance(error, ApiError):
+        if isinstance(error, Conflict):
+            # Somebody has changed the object meanwhile; the watch may bring the new version any moment.
+            self._queue.retry(key)
+        elif isinstance(error, ApiError):
             delay = self._queue.retry(key, at_least=error.retry_after or 0.0)
             log.warning("%s: %s; again in %.1f s", key, error, delay)
         else:

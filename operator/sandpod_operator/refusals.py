@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from sandpod_crds.errors import ApiError, Conflict, Forbidden, Gone, NotFound, Throttled, Unavailable
 from sandpod_crds.names import APP_NAME, LABEL_MANAGED_BY, SANDBOX_KIND
 
-from .objects import Json, controller, section
+from .objects import Json, controller, entries, section
 from .observations import Refusal
 from .reasons import Reason
 
@@ -17,6 +17,7 @@ PAUSES = {
     # Somebody may free it at any moment.
     Reason.QUOTA_EXCEEDED: timedelta(seconds=5),
     Reason.NAME_TAKEN: timedelta(seconds=5),
+    Reason.NAMESPACE_TERMINATING: LONGEST_PAUSE,
     Reason.POD_SECURITY: timedelta(seconds=30),
     Reason.FORBIDDEN: timedelta(seconds=15),
     # Only another spec can help, and that is tried at once.
@@ -83,8 +84,14 @@ def _reason(error: ApiError, *, has_template: bool) -> Reason | None:
     if not isinstance(error, Forbidden):
         # 422 breaks a rule, 400 has a wrong type somewhere, others are admission webhooks' own.
         return Reason.INVALID_POD_TEMPLATE if has_template else Reason.INVALID_POD
+    if namespace_is_going(error):
+        return Reason.NAMESPACE_TERMINATING
     if "exceeded quota" in error.message:
         return Reason.QUOTA_EXCEEDED
     if "violates PodSecurity" in error.message:
         return Reason.POD_SECURITY
     return Reason.FORBIDDEN
+
+
+def namespace_is_going(error: ApiError) -> bool:
+    return any(cause.get("reason") == "NamespaceTerminating" for cause in entries(error.details, "causes"))

@@ -35,7 +35,7 @@ class Draft:
     @property
     def ready_reason(self) -> str:
         """The reason that Ready had before."""
-        return next((c.reason for c in self._old.conditions if c.type == ConditionType.READY), "")
+        return ready_reason(self._old)
 
     @property
     def running_spec_hash(self) -> str | None:
@@ -152,6 +152,15 @@ class Draft:
 
     def _set(self, **fields: Any) -> None:
         self._fields |= fields
+
+
+def ready_reason(status: SandboxStatus) -> str:
+    return next((c.reason for c in status.conditions if c.type == ConditionType.READY), "")
+
+
+def summary(status: SandboxStatus) -> str:
+    """In two words, for a log."""
+    return f"{status.phase} ({ready_reason(status)})" if status.phase is not None else "new"
 
 
 def status_patch(status: SandboxStatus) -> Json:

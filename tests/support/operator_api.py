@@ -104,9 +104,10 @@ class Api:
 
     def _patch(self, path: str, body: Json) -> Json:
         old = self._find(path)
-        uid = section(body, "metadata").get("uid")
-        if uid not in (None, old["metadata"]["uid"]):
-            raise Conflict(409, "Conflict", "Precondition failed: UID in precondition")
+        # As the real one: a UID in a patch is no precondition, a resourceVersion is.
+        version = section(body, "metadata").get("resourceVersion")
+        if version not in (None, old["metadata"]["resourceVersion"]):
+            raise Conflict(409, "Conflict", "the object has been modified")
         new = merge_patch(old, body)
         # A patch that changes nothing is not a write.
         return copy.deepcopy(old) if new == old else self._store(path, new, kind="MODIFIED")

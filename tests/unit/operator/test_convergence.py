@@ -238,21 +238,18 @@ async def test_an_api_server_that_is_away_is_asked_again_and_nothing_is_lost() -
     assert world.ready() == RUNNING
 
 
-async def test_a_pod_of_somebody_else_is_never_touched() -> None:
+async def test_a_sandbox_in_a_namespace_that_is_deleted_is_left_in_peace() -> None:
     world = World()
-    theirs = {"kind": "Pod", "metadata": {"name": KEY.name, "namespace": KEY.namespace}, "spec": {}}
-    world.api.put(POD, {**theirs, "spec": {"nodeName": "node-1"}})
+    going = Forbidden(
+        403, "Forbidden", "it is being terminated", {"causes": [{"reason": "NamespaceTerminating"}]}
+    )
+    world.api.before = lambda number, call: fail(call, "POST", "/", going)
     world.api.put(SANDBOX, new_sandbox())
 
-    await world.wait(60)
+    await world.wait(200)
 
-    assert world.ready() == ("Pending", "False", "NameTaken")
-    assert not [
-        call for call in world.api.calls if call.startswith(("DELETE", "PATCH /api/v1/namespaces/team/pods"))
-    ]
-    world.api.vanish(POD)
-    await world.wait(300)
-    assert world.ready() == RUNNING
+    assert world.ready() == ("Pending", "False", "NamespaceTerminating")
+    assert len(world.api.calls) == 3
 
 
 def fail(call: str, verb: str, path: str, error: ApiError) -> None:
