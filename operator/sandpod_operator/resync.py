@@ -6,7 +6,7 @@ more.
 import asyncio
 import logging
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from sandpod_crds import paths
@@ -23,17 +23,16 @@ from .workqueue import WorkQueue
 SHORTEST, LONGEST = 300.0, 600.0
 # Until the first lists have come through the watches, this often.
 FIRST = 0.25
-# A watch may be this late before it counts as dead; kopf gives up a silent one after 70 s by itself.
-PATIENCE = 120.0
+GRACE = 5.0
+# Sooner when the watch owes something: the next list shows whether it is late, or the object gone.
+DOUBTFUL = 60.0
 # Keys per second, so that a look at everything is no storm.
 PACE = 100.0
 
 log = logging.getLogger(__name__)
 
 
-class _Missing(NamedTuple):
-    """The watch owes us this object, in this version or a later one."""
-
+class _Object(NamedTuple):
     kind: str
     key: Key
     uid: str
@@ -49,7 +48,7 @@ class Resync:
         self._queue = queue
         self._clock = clock
         # Since when the watch owes us something that a list has shown.
-        self._missing: dict[_Missing, float] = {}
+        self._missing: dict[_Object, float] = {}
         self.synced = False
 
     async def run(self) -> None:
@@ -57,8 +56,12 @@ class Resync:
             await self._try_compare()
             await asyncio.sleep(FIRST)
         while True:
-            await asyncio.sleep(random.uniform(SHORTEST, LONGEST))  # noqa: S311 - no secret
-            await self._try_compare()
+            pause = random.uniform(SHORTEST, LONGEST)  # noqa: S311 - no secret
+            await asyncio.sleep(DOUBTFUL if self.behind() else pause)
+            phantoms = await self._try_compare()
+            # The watch may be about to say it.
+            await asyncio.sleep(GRACE)
+            self.drop(phantoms)
             await self._enqueue_all()
 
     def behind(self) -> float:
@@ -67,47 +70,58 @@ class Resync:
             del self._missing[missing]
         return self._clock() - min(self._missing.values()) if self._missing else 0.0
 
-    async def compare(self) -> None:
-        listed: set[_Missing] = set()
+    async def compare(self) -> list[_Object]:
+        """Returns what is known and not there any more."""
+        phantoms: list[_Object] = []
+        listed: set[_Object] = set()
         for kind, path, query in (
             ("sandboxes", paths.sandboxes(), None),
             ("pods", paths.pods(), {"labelSelector": SANDBOX_POD_SELECTOR}),
         ):
             answer = await self._cluster.list(path, query=query, metadata_only=True)
-            objects = [_Missing(kind, key_of(o), uid_of(o), version_of(o)) for o in answer["items"]]
-            self._drop_phantoms(kind, listed=objects, version=version_of(answer))
+            objects = [_Object(kind, key_of(o), uid_of(o), version_of(o)) for o in answer["items"]]
+            phantoms += self._phantoms(kind, alive={o.uid for o in objects}, version=version_of(answer))
             listed.update(objects)
         now = self._clock()
         owed = {each for each in listed if not self._arrived(each)}
         # What was owed before and is not listed any more is gone; what is owed still, since then.
         self._missing = {each: self._missing.get(each, now) for each in owed}
         self.synced = self.synced or not owed
+        return phantoms
 
-    async def _try_compare(self) -> None:
-        try:
-            await self.compare()
-        except ApiError as error:
-            log.warning("could not list: %s", error)
-
-    def _arrived(self, missing: _Missing) -> bool:
-        known = self._cache(missing.kind).get(missing.key)
-        # A later object of the same name has come after this one's deletion.
-        return known is not None and version_of(known) >= missing.version
-
-    def _drop_phantoms(self, kind: str, *, listed: list[_Missing], version: int) -> None:
-        alive = {each.uid for each in listed}
-        cache = self._cache(kind)
-        for key in cache:
-            known = cache.get(key)
-            # What is newer than the list was not there when it was made.
-            if known is None or uid_of(known) in alive or version_of(known) > version:
+    def drop(self, phantoms: list[_Object]) -> None:
+        for kind, key, uid, _ in phantoms:
+            known = self._cache(kind).get(key)
+            if known is None or uid_of(known) != uid:
                 continue
             log.warning("%s %s is gone and the watch did not say so", kind, key)
             if kind == "pods":
-                self._store.pod_deleted(key, uid=uid_of(known))
+                self._store.pod_deleted(key, uid=uid)
             else:
-                self._store.sandbox_deleted(key, uid=uid_of(known))
+                self._store.sandbox_deleted(key, uid=uid)
             self._queue.add(key)
+
+    async def _try_compare(self) -> list[_Object]:
+        try:
+            return await self.compare()
+        except ApiError as error:
+            log.warning("could not list: %s", error)
+            return []
+
+    def _phantoms(self, kind: str, *, alive: set[str], version: int) -> Iterator[_Object]:
+        for key in self._cache(kind):
+            known = self._cache(kind).get(key)
+            # What is newer than the list was not there when it was made.
+            if known is not None and uid_of(known) not in alive and version_of(known) <= version:
+                yield _Object(kind, key, uid_of(known), version_of(known))
+
+    def _arrived(self, missing: _Object) -> bool:
+        cache = self._cache(missing.kind)
+        known = cache.get(missing.key)
+        # A later object of the same name has come after this one's deletion.
+        return cache.knows_deleted(missing.uid) or (
+            known is not None and version_of(known) >= missing.version
+        )
 
     async def _enqueue_all(self) -> None:
         for key in self._store.sandboxes:

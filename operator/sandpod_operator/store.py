@@ -52,6 +52,9 @@ class Cache:
         del self._objects[key]
         return True
 
+    def knows_deleted(self, uid: str) -> bool:
+        return uid in self._deleted
+
     def _put(self, obj: Json) -> bool:
         key = key_of(obj)
         known = self._objects.get(key)

@@ -47,16 +47,26 @@ async def test_it_is_not_ready_before_the_watch_has_brought_everything() -> None
 async def test_an_object_that_vanished_unseen_is_dropped_and_looked_at() -> None:
     office = Office()
     office.store.pods.observe(pod(resourceVersion="50"))
-    await office.resync.compare()
+    office.resync.drop(await office.resync.compare())
 
     assert office.store.pods.get(KEY) is None
     assert len(office.queue) == 1
 
 
+async def test_an_object_that_came_back_meanwhile_is_not_dropped() -> None:
+    office = Office()
+    office.store.pods.observe(pod(resourceVersion="50"))
+    phantoms = await office.resync.compare()
+    office.store.pods.observe(pod(resourceVersion="60", uid="another"))
+    office.resync.drop(phantoms)
+
+    assert office.store.pods.get(KEY) is not None
+
+
 async def test_an_object_newer_than_the_list_stays() -> None:
     office = Office()
     office.store.pods.observe(pod(resourceVersion="5000"))
-    await office.resync.compare()
+    office.resync.drop(await office.resync.compare())
 
     assert office.store.pods.get(KEY) is not None
 
@@ -73,6 +83,16 @@ async def test_a_watch_that_is_deaf_makes_the_operator_unhealthy() -> None:
     office.store.sandboxes.observe(listed)
 
     assert office.health.troubles() == []
+
+
+async def test_an_object_that_came_and_went_is_no_debt() -> None:
+    office = Office()
+    listed = office.api.put(SANDBOX, new_sandbox())
+    await office.resync.compare()
+    office.store.sandboxes.observe(listed)
+    office.store.sandbox_deleted(KEY, uid=listed["metadata"]["uid"])
+
+    assert office.resync.behind() == 0
 
 
 async def test_a_debt_whose_object_is_gone_is_forgiven() -> None:
