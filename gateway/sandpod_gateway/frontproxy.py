@@ -19,7 +19,7 @@ CONFIG_MAP_NAME: Final = "extension-apiserver-authentication"
 
 NO_CERTIFICATE = (
     "this port is for the Kubernetes API server, which proves itself by its front-proxy client certificate: "
-    "call /apis/run.sandpod.dev/… at the API server instead"
+    "call /apis/run.sandpod.dev/v1alpha1 at the API server instead"
 )
 
 
