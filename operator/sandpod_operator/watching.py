@@ -35,6 +35,9 @@ def _settings() -> kopf.OperatorSettings:
     settings.watching.initial_streaming = False
     settings.watching.chunk_size = 500
     settings.networking.request_timeout = 30
+    # A minute in all, as long as an API server takes to restart, but in small steps: kopf's own grow to 21
+    # s, in which nothing would be seen of a server that is back.
+    settings.networking.error_backoffs = (0.25, 0.5, 1, 1, 2, 2, 3, 3, 3, 5, 5, 5, 5, 5, 5, 5, 5, 5)
     # Fewer workers than objects would wait for each other for ever while the first lists are read.
     settings.queueing.worker_limit = None
     settings.scanning.disabled = True
