@@ -80,6 +80,14 @@ class Sandbox:
         found: list[Json] = get("events", "-n", self.namespace, f"--field-selector={selector}")["items"]
         return sorted(found, key=lambda event: event["metadata"]["resourceVersion"])
 
+    def told(self, reason: str, *, timeout: float = 60) -> str:
+        """The message of the event of that reason, once there is one: it stays when the condition goes on."""
+
+        def message() -> str | None:
+            return next((event["message"] for event in self.events() if event["reason"] == reason), None)
+
+        return eventually(message, timeout=timeout, every=0.3)
+
     def command(self, *command: str) -> list[str]:
         """The command line by which a user runs a command in it."""
         return ["sandpod", "exec", "-n", self.namespace, self.name, "--", *command]
