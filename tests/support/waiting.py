@@ -11,7 +11,7 @@ class NeverHappenedError(AssertionError):
     """The condition did not come true in time."""
 
 
-def eventually(check: Callable[[], T], *, timeout: float = 30, every: float = 0.1) -> T:
+def eventually(check: Callable[[], T | None], *, timeout: float = 30, every: float = 0.1) -> T:
     """What `check` returns once it raises no AssertionError and returns neither False nor None."""
     deadline = time.monotonic() + timeout
     while True:
