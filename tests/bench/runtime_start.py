@@ -1,7 +1,7 @@
 """The runtime's start beside a plain `import aiohttp.web`, in the default image, in turn.
 
-Both are started by the same loader and interpreter, and both take their modules from the runtime's own bundle.
-The driver is the image's own python3.
+Both are started by the same loader and interpreter, and both take their modules from the runtime's own
+bundle. The driver is the image's own python3.
 """
 
 import json
