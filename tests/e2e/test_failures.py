@@ -172,7 +172,7 @@ def test_a_runtime_that_crashes_is_told_with_its_last_words(trouble: Trouble) ->
     assert "I am no teapot" in trouble.crashing.told("CrashedAtStart")
 
 
-def test_starts_that_fail_are_tried_again_further_and_further_apart(trouble: Trouble) -> None:
+def test_starts_that_fail_are_tried_again_and_told_of_without_flooding(trouble: Trouble) -> None:
     eventually(lambda: trouble.crashing.status().get("startFailures", 0) >= 3, timeout=60)
     assert trouble.crashing.status()["phase"] in {"Pending", "Starting", "Failed"}
     told = [event for event in trouble.crashing.events() if event["type"] == "Warning"]

@@ -160,7 +160,7 @@ spec:
       volumeMounts:
         - {name: tmp, mountPath: /tmp}
   volumes:
-    # In memory: private keys pass through it on their way into OpenSSL.
+    # The root file system is read-only; Python and its libraries expect a place for temporary files.
     - name: tmp
       emptyDir: {medium: Memory, sizeLimit: 16Mi}
   {{- with $values.nodeSelector }}
