@@ -175,9 +175,10 @@ async def serve(
     await stop.wait()
     logger.info("stopping", extra={"runningCommands": len(commands)})
     gate.draining = True
+    await commands.end_all()
+    # Not before: a command that ignores SIGTERM could take the free port, and be sent the credential.
     for each in listening:
         each.close()
-    await commands.end_all()
     server.pre_shutdown()
     await server.shutdown(_FAREWELL_SECONDS)
     logger.info("stopped")

@@ -213,3 +213,24 @@ async def test_each_process_gets_one_sigterm_and_not_two(execute: Execute) -> No
     )
     found = await execute(script, timeoutMs=300)
     assert found["stdout"] == "asked\nasked\n"
+
+
+async def test_nobody_else_can_answer_on_the_port_while_the_runtime_stops(
+    start: Callable[..., Runtime],
+) -> None:
+    """A command that bound the port then would be sent requests, and with them the credential."""
+    runtime = start()
+    async with aiohttp.ClientSession(runtime.url) as http:
+        body = {"command": "trap '' TERM; while :; do sleep 0.1; done"}
+        call = asyncio.create_task(http.post("/api/execute", json=body))
+        await soon(lambda: len(runtime.descendants()) >= 2)
+        runtime.process.send_signal(signal.SIGTERM)
+        await soon(lambda: bool(runtime.logged("stopping")))
+        async with (
+            aiohttp.ClientSession(runtime.url) as stranger,
+            stranger.post("/api/execute", json={"command": "true"}) as response,
+        ):
+            assert response.status == 503
+            assert (await response.json())["code"] == "CONTAINER_UNAVAILABLE"
+        assert (await (await call).json())["exitCode"] == 137
+    assert runtime.process.wait(10) == 0
