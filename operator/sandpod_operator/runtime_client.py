@@ -82,12 +82,17 @@ class RuntimeClient:
     async def _ask(self, key: Key, ask: Ask) -> None:
         clock = asyncio.get_running_loop().time
         begun, pause = clock(), FIRST_PAUSE
-        while (answer := await self._attempt_in_turn(ask)) is None:
-            await asyncio.sleep(pause)
-            if clock() - begun > EAGER_FOR:
-                pause = min(pause * 1.5, LONGEST_PAUSE)
-        # Before it is told: what is decided then may be to ask again.
-        self._asking.pop(key, None)
+        try:
+            while (answer := await self._attempt_in_turn(ask)) is None:
+                await asyncio.sleep(pause)
+                if clock() - begun > EAGER_FOR:
+                    pause = min(pause * 1.5, LONGEST_PAUSE)
+        finally:
+            # Before it is told: what is decided then may be to ask again. And only our own entry: when we are
+            # cancelled, the next asking may stand here already.
+            asking = self._asking.get(key)
+            if asking is not None and asking[1] is asyncio.current_task():
+                del self._asking[key]
         self._metrics.asks.add(outcome=answer.outcome.value)
         self._answered(key, answer)
 
@@ -180,6 +185,7 @@ def _bind(ask: Ask, secret: str) -> Json:
 def _decode(text: bytes) -> Json:
     try:
         value = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
+        # Whoever answers may be hostile: thousands of brackets are no reason to stop asking.
         return {}
     return cast("Json", value) if isinstance(value, dict) else {}

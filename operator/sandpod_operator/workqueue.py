@@ -12,6 +12,8 @@ Key = TypeVar("Key")
 
 FIRST_RETRY = 0.1
 LONGEST_RETRY = 60.0
+# Beyond this the delay is the longest anyway, and 2**1024 is no float any more.
+MOST_DOUBLINGS = 16
 
 
 class Timer(Protocol):
@@ -82,7 +84,8 @@ class WorkQueue(Generic[Key]):
         failures = self._failures.get(key, 0)
         self._failures[key] = failures + 1
         # Jitter: without it all keys that failed with the API server come back in the same moment.
-        delay = min(FIRST_RETRY * 2**failures, LONGEST_RETRY) * (0.75 + self._jitter() / 4)
+        doubled = FIRST_RETRY * 2 ** min(failures, MOST_DOUBLINGS)
+        delay = min(doubled, LONGEST_RETRY) * (0.75 + self._jitter() / 4)
         delay = max(delay, at_least)
         self.add_after(key, delay)
         return delay

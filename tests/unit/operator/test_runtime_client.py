@@ -171,7 +171,7 @@ async def test_a_runtime_that_does_not_like_the_bind_says_why(bench: Bench) -> N
 
 
 @pytest.mark.parametrize(
-    "body", [b"", b"<html>", b"[1]", b'"x"', b"{" + b" " * (LONGEST_ANSWER + 10)], ids=str
+    "body", [b"", b"<html>", b"[1]", b'"x"', b"{" + b" " * (LONGEST_ANSWER + 10), b"[" * 60_000], ids=len
 )
 async def test_an_answer_that_is_no_json_object_is_survived(bench: Bench, body: bytes) -> None:
     bench.runtime.binds = [lambda: web.Response(body=body, status=200)]
@@ -189,6 +189,17 @@ async def test_a_redirect_is_not_followed(bench: Bench) -> None:
     await bench.answer()
 
     assert [what for what, _, _ in bench.runtime.requests] == ["bind", "bind"]
+
+
+async def test_an_asking_that_ends_takes_only_its_own_entry_with_it(bench: Bench) -> None:
+    await bench.runtime.stop()
+    bench.client.want(KEY, ASK)
+    await bench.attempts.get()
+    bench.client.want(KEY, replace(ASK, ip="10.1.0.8"))
+    while await bench.attempts.get() != "10.1.0.8":
+        pass
+
+    assert len(bench.client) == 1
 
 
 async def test_one_asking_at_a_time_and_none_that_nobody_wants(bench: Bench) -> None:

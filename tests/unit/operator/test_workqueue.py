@@ -149,6 +149,13 @@ def test_the_timers_of_a_key_do_not_pile_up(delays: list[float]) -> None:
     assert len(queue._heap) <= 65  # pyright: ignore[reportPrivateUsage] - memory is not to be seen otherwise
 
 
+async def test_a_key_that_fails_for_ever_keeps_its_longest_pause() -> None:
+    queue, _ = make_queue()
+    delays = [queue.retry("a") for _ in range(1100)]
+
+    assert delays[-1] == delays[20] <= LONGEST_RETRY
+
+
 class Queueing(RuleBasedStateMachine):
     """Any history of adds, delays, workers and time."""
 
