@@ -49,11 +49,18 @@ class Resync:
         self._clock = clock
         # Since when the watch owes us something that a list has shown.
         self._missing: dict[_Object, float] = {}
+        # What the first list has shown and the watch has yet to bring. Of one list only: on a busy cluster
+        # each new one owes something new, and we would never be ready.
+        self._first: set[_Object] | None = None
         self.synced = False
 
     async def run(self) -> None:
-        while not self.synced:
-            await self._try_compare()
+        again = self._clock()
+        while not self._first_has_come():
+            # More than one: what has been deleted before the watch began, only another list can tell.
+            if self._first is None or self._clock() >= again:
+                await self._try_compare()
+                again = self._clock() + GRACE
             await asyncio.sleep(FIRST)
         while True:
             pause = random.uniform(SHORTEST, LONGEST)  # noqa: S311 - no secret
@@ -86,7 +93,10 @@ class Resync:
         owed = {each for each in listed if not self._arrived(each)}
         # What was owed before and is not listed any more is gone; what is owed still, since then.
         self._missing = {each: self._missing.get(each, now) for each in owed}
-        self.synced = self.synced or not owed
+        alive = {(each.kind, each.uid) for each in listed}
+        first = owed if self._first is None else self._first
+        self._first = {each for each in first if (each.kind, each.uid) in alive}
+        self._first_has_come()
         return phantoms
 
     def drop(self, phantoms: list[_Object]) -> None:
@@ -107,6 +117,12 @@ class Resync:
         except ApiError as error:
             log.warning("could not list: %s", error)
             return []
+
+    def _first_has_come(self) -> bool:
+        if not self.synced and self._first is not None:
+            self._first = {each for each in self._first if not self._arrived(each)}
+            self.synced = not self._first
+        return self.synced
 
     def _phantoms(self, kind: str, *, alive: set[str], version: int) -> Iterator[_Object]:
         for key in self._cache(kind):

@@ -1,5 +1,8 @@
 """The comparison with a fresh list: phantoms go, debts of the watch are remembered."""
 
+import asyncio
+from collections.abc import Callable
+
 from sandpod_operator.health import LONGEST_BEHIND, Health
 from sandpod_operator.observations import Key
 from sandpod_operator.resync import Resync
@@ -42,6 +45,52 @@ async def test_it_is_not_ready_before_the_watch_has_brought_everything() -> None
     await office.resync.compare()
 
     assert office.health.ready
+
+
+async def test_it_gets_ready_on_a_cluster_that_never_stands_still() -> None:
+    office = Office()
+    first = office.api.put(SANDBOX, new_sandbox())
+    await office.resync.compare()
+    office.store.sandboxes.observe(first)
+    # There is always an object that the watch has yet to bring.
+    office.api.put(POD, pod())
+    await office.resync.compare()
+
+    assert office.health.ready
+
+
+async def test_an_object_deleted_before_the_watch_began_does_not_keep_it_from_being_ready() -> None:
+    office = Office()
+    office.api.put(POD, pod())
+    await office.resync.compare()
+    assert not office.health.ready
+    office.api.vanish(POD)
+    await office.resync.compare()
+
+    assert office.health.ready
+
+
+async def test_running_it_gets_ready_when_the_watch_has_brought_the_first_list() -> None:
+    office = Office()
+    first = office.api.put(SANDBOX, new_sandbox())
+    running = asyncio.create_task(office.resync.run())
+
+    async def until(condition: Callable[[], bool]) -> None:
+        for _ in range(1000):
+            if condition():
+                return
+            await asyncio.sleep(0.01)
+        raise TimeoutError
+
+    await until(lambda: len(office.api.calls) == 2)
+    office.api.put(POD, pod())
+    office.store.sandboxes.observe(first)
+    await until(lambda: office.health.ready)
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+
+    # One list of sandboxes and one of pods.
+    assert len(office.api.calls) == 2
 
 
 async def test_an_object_that_vanished_unseen_is_dropped_and_looked_at() -> None:
