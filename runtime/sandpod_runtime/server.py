@@ -7,6 +7,7 @@ rules for paths and errors are easier said here than fought for there.
 import asyncio
 import gc
 import logging
+import resource
 import signal
 import socket
 from typing import Any, cast
@@ -30,6 +31,11 @@ from sandpod_runtime.surfaces.lifecycle import Lifecycle
 from sandpod_runtime.wire import Bodies, Request, empty_reply, fault_reply
 
 _BACKLOG = 512
+# How many are accepted at a time. asyncio reports a lack of descriptors once for each of them.
+_ACCEPTED_AT_ONCE = 8
+# Connections come before any credential: strangers must not take all descriptors, or wait for ever.
+_MOST_CONNECTIONS = 1000
+_HEAD_SECONDS = 10.0
 # Answers that are on their way when the runtime stops get this long.
 _FAREWELL_SECONDS = 1.0
 # A client whose body was refused may still be sending it, and would not see the answer if we hung up at once.
@@ -67,9 +73,34 @@ class Door:
 
 
 class Connection(RequestHandler):
-    """aiohttp's connection, whose answers to what is not HTTP are the protocol's errors as well."""
+    """aiohttp's connection, which must soon say what it wants, and whose answers to what is not HTTP are the
+    protocol's errors as well.
+    """
 
-    __slots__ = ()
+    __slots__ = ("_crowd", "_patience")
+
+    def __init__(self, crowd: "Crowd", server: Server, **options: Any) -> None:
+        super().__init__(server, **options)
+        self._crowd = crowd
+        self._patience: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        real = cast("asyncio.Transport", transport)
+        if not self._crowd.enter(self):
+            real.abort()
+            return
+        super().connection_made(transport)
+        self._patience = self._loop.call_later(self._crowd.head_seconds, real.abort)
+
+    def connection_lost(self, exc: BaseException | None) -> None:
+        self._crowd.leave(self)
+        self.head_is_complete()
+        super().connection_lost(exc)
+
+    def head_is_complete(self) -> None:
+        if self._patience is not None:
+            self._patience.cancel()
+            self._patience = None
 
     def handle_error(
         self,
@@ -89,13 +120,33 @@ class Connection(RequestHandler):
         return reply
 
 
+class Crowd:
+    """The connections that are open, and the bounds on them."""
+
+    def __init__(self, *, most: int, head_seconds: float = _HEAD_SECONDS) -> None:
+        self.head_seconds = head_seconds
+        self._most = most
+        self._present: set[RequestHandler] = set()
+
+    def enter(self, connection: RequestHandler) -> bool:
+        if len(self._present) >= self._most:
+            return False
+        self._present.add(connection)
+        return True
+
+    def leave(self, connection: RequestHandler) -> None:
+        self._present.discard(connection)
+
+
 class ControlServer(Server):
-    def __init__(self, door: Door) -> None:
+    def __init__(self, door: Door, *, crowd: Crowd) -> None:
         # Cancellation is how a handler learns that its client hung up.
         super().__init__(door.handle, request_factory=self._request, handler_cancellation=True)
+        self._crowd = crowd
 
     def __call__(self) -> RequestHandler:
         return Connection(
+            self._crowd,
             self,
             loop=asyncio.get_running_loop(),
             access_log=cast("Any", None),
@@ -105,6 +156,7 @@ class ControlServer(Server):
 
     @staticmethod
     def _request(message: Any, payload: Any, protocol: Any, writer: Any, task: Any) -> Request:
+        cast("Connection", protocol).head_is_complete()
         return Request(message, payload, protocol, writer, task, asyncio.get_running_loop())
 
 
@@ -140,6 +192,12 @@ def listeners(options: Options) -> list[socket.socket]:
         return [first]  # no IPv6 here
 
 
+def most_connections() -> int:
+    """At most half of the descriptors: commands need theirs."""
+    files = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    return _MOST_CONNECTIONS if files == resource.RLIM_INFINITY else min(_MOST_CONNECTIONS, files // 2)
+
+
 async def serve(
     options: Options, *, image: dict[str, str], open_files: int | None, sockets: list[socket.socket]
 ) -> None:
@@ -158,8 +216,12 @@ async def serve(
         | Lifecycle(identity=identity, environment=variables, commands=commands, bodies=bodies).routes()
         | Exec(commands=commands, environment=variables, bodies=bodies, memory=memory).routes()
     )
-    server = ControlServer(Door(gate=gate, routes=routes, memory=memory))
-    listening = [await loop.create_server(server, sock=each, backlog=_BACKLOG) for each in sockets]
+    crowd = Crowd(most=most_connections())
+    server = ControlServer(Door(gate=gate, routes=routes, memory=memory), crowd=crowd)
+    listening: list[asyncio.Server] = []
+    for each in sockets:
+        listening.append(await loop.create_server(server, sock=each, backlog=_ACCEPTED_AT_ONCE))
+        each.listen(_BACKLOG)  # asyncio has lowered the kernel's queue to its own number
     # What the imports made stays for good: the collector need not look at it again.
     gc.freeze()
     gc.enable()
