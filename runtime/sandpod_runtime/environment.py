@@ -6,7 +6,6 @@ for itself.
 """
 
 import os
-import pwd
 import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -18,6 +17,9 @@ KEPT = "SANDPOD_KEEP_"
 _KUBELET = ("KUBERNETES_SERVICE_", "KUBERNETES_PORT")
 _SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount/token")
 DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+_USERS = Path("/etc/passwd")
+_USERS_READ = 1 << 20
+_NOBODY_KNOWN = "sandbox"
 # What Kubernetes accepts: printable ASCII without "=". A shell ignores names that it could not have made
 # itself.
 _NAME = re.compile(r"[ -<>-~]+")
@@ -84,11 +86,26 @@ def merged(environ: Environ, call: Mapping[str, str | None] | None) -> Environ:
     return environ | {name: value for name, value in call.items() if value is not None}
 
 
-def user_name(uid: int) -> str:
+def user_name(uid: int, *, users: Path = _USERS) -> str:
+    """The C library is not asked: it would load the image's own modules into this process, which has the
+    credential.
+    """
+    wanted = str(uid).encode("ascii")
     try:
-        return pwd.getpwuid(uid).pw_name
-    except KeyError:
-        return "sandbox"
+        with open(users, "rb", opener=_open_at_once) as file:
+            lines = (file.read(_USERS_READ) or b"").split(b"\n")
+    except OSError:
+        return _NOBODY_KNOWN
+    for line in lines:
+        fields = line.split(b":")
+        if len(fields) == 7 and fields[2] == wanted and fields[0]:
+            return os.fsdecode(fields[0]).replace("\0", "") or _NOBODY_KNOWN
+    return _NOBODY_KNOWN
+
+
+def _open_at_once(path: str, flags: int) -> int:
+    """The image may have a FIFO there, and nobody who writes to it."""
+    return os.open(path, flags | os.O_NONBLOCK)
 
 
 def is_writable_directory(path: str) -> bool:

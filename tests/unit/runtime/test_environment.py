@@ -1,5 +1,8 @@
 """What the user's commands find in their environment."""
 
+import os
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,6 +13,7 @@ from sandpod_runtime.environment import (
     inherited,
     merged,
     name_problem,
+    user_name,
 )
 
 NAMES = st.text(st.characters(codec="ascii", exclude_characters="=\0"), min_size=1, max_size=12)
@@ -94,3 +98,27 @@ def test_other_names_are_not(name: str) -> None:
 def test_our_own_names_are_not_the_users_to_set() -> None:
     assert name_problem("SANDPOD_BIND_SHA256")
     assert name_problem("SANDPODX") is None
+
+
+def test_the_users_name_is_the_one_in_the_images_own_file(tmp_path: Path) -> None:
+    users = tmp_path / "passwd"
+    users.write_bytes(
+        b"# 1000\n:x:1000:0::/:/bin/sh\nshort:x:1000\nroot:x:0:0::/root:/bin/sh\n"
+        b"me:x:1000:1000:M\xff:/home/me:\nlater:x:1000:0::/:/bin/sh\n"
+    )
+    assert user_name(1000, users=users) == "me"
+    assert user_name(0, users=users) == "root"
+    assert user_name(100, users=users) == "sandbox"
+
+
+def test_without_a_file_that_can_be_read_the_user_has_a_name_as_well(tmp_path: Path) -> None:
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
+    for users in (tmp_path / "none", tmp_path, fifo):
+        assert user_name(1000, users=users) == "sandbox"
+
+
+def test_a_huge_file_of_users_is_not_read_to_its_end(tmp_path: Path) -> None:
+    users = tmp_path / "passwd"
+    users.write_bytes(b"a:x:1:1::/:\n" + b"#" * (1 << 20) + b"\nb:x:2:2::/:\n")
+    assert (user_name(1, users=users), user_name(2, users=users)) == ("a", "sandbox")
