@@ -5,6 +5,7 @@ whose runtime is killed for memory loses everything that runs in it.
 """
 
 import os
+from collections.abc import Iterable
 from pathlib import Path
 
 LARGEST = 1 << 30
@@ -27,14 +28,14 @@ class Budget:
         self._taken -= count
 
 
-def for_this_machine() -> Budget:
+def for_this_machine(*, limit_files: Iterable[str | Path] = _LIMIT_FILES) -> Budget:
     """Half of what the container may use."""
-    return Budget(min(LARGEST, max(SMALLEST, _memory() // 2)))
+    return Budget(min(LARGEST, max(SMALLEST, _memory(limit_files) // 2)))
 
 
-def _memory() -> int:
+def _memory(limit_files: Iterable[str | Path]) -> int:
     present = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    for name in _LIMIT_FILES:
+    for name in limit_files:
         try:
             text = Path(name).read_text(encoding="ascii").strip()
         except OSError:

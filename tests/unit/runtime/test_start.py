@@ -1,12 +1,15 @@
 """What the runtime is told when it starts, and what it can find out itself."""
 
+import os
 import tomllib
 from pathlib import Path
 
 import pytest
 import sandpod_runtime
-from sandpod_runtime import options
+from sandpod_crds import names
+from sandpod_runtime import environment, gate, options
 from sandpod_runtime.budget import LARGEST, SMALLEST, for_this_machine
+from sandpod_runtime.surfaces import lifecycle
 
 DIGEST = "0123456789abcdef" * 4
 
@@ -42,5 +45,32 @@ def test_a_pods_runtime_wants_a_digest(monkeypatch: pytest.MonkeyPatch, digest: 
         options.read([])
 
 
-def test_the_budget_is_within_its_bounds_on_any_machine() -> None:
-    assert SMALLEST <= for_this_machine().total <= LARGEST
+def test_the_budget_is_half_of_the_containers_memory(tmp_path: Path) -> None:
+    limit = tmp_path / "memory.max"
+    limit.write_text(f"{256 << 20}\n")
+    assert for_this_machine(limit_files=[tmp_path / "absent", limit]).total == 128 << 20
+
+
+# What the two versions of cgroups say when there is no limit.
+@pytest.mark.parametrize("text", ["max\n", "9223372036854771712\n"])
+def test_without_a_limit_the_budget_is_half_of_the_machines_memory(tmp_path: Path, text: str) -> None:
+    present = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    limit = tmp_path / "memory"
+    limit.write_text(text)
+    assert for_this_machine(limit_files=[limit]).total == min(LARGEST, max(SMALLEST, present // 2))
+
+
+def test_a_tiny_container_has_a_budget_that_one_can_work_with(tmp_path: Path) -> None:
+    limit = tmp_path / "memory.max"
+    limit.write_text(f"{1 << 20}\n")
+    assert for_this_machine(limit_files=[limit]).total == SMALLEST
+
+
+def test_the_runtimes_own_copies_of_shared_names_are_the_projects() -> None:
+    """It may not import the others' package, which is not in the sandbox."""
+    assert gate.CREDENTIAL_HEADER == names.CREDENTIAL_HEADER
+    assert lifecycle.TOKEN_HEADER == names.BIND_TOKEN_HEADER
+    assert options.BIND_VARIABLE == names.BIND_SHA256_ENV
+    assert options.CONTROL_PORT == names.CONTROL_PORT
+    assert options.WORKSPACE == names.WORKSPACE_DIRECTORY
+    assert environment.RESERVED == names.ENV_PREFIX
