@@ -1,10 +1,13 @@
-"""A mark that every process of a command bears, whatever it does to its parents, session, group or
+"""A mark that every process of a command inherits, and keeps when it changes its parent, session, group or
 environment.
 
 The mark is the soft limit of real-time CPU time (RLIMIT_RTTIME), set to an absurd number that tells the
 command: children inherit it across fork and exec, `env -i` and `setsid` leave it alone, anybody may read it
 in /proc/<pid>/limits, and it constrains nothing. Where it cannot be set (a sandboxed kernel, a hard limit),
-a variable in the environment serves, which a command can shed.
+a variable in the environment serves.
+
+This holds against accident, not malice: a process may lower its own soft limit, or drop the variable, and
+outlive its command. The end of the sandbox catches all.
 """
 
 import os
