@@ -4,6 +4,7 @@ that are taken as bytes. No routes and no application: each door reads the raw p
 
 import asyncio
 import logging
+import socket
 import ssl
 from collections.abc import Awaitable, Callable
 from typing import Final
@@ -19,13 +20,28 @@ from yarl import URL
 MAX_HEADERS: Final = 1024
 MAX_LINE: Final = 16 * 1024
 # Longer than Go's 90 s, so that it is the API server that closes an idle connection and never meets a closing
-# one. Also what a connection gets that never sends a whole request.
+# one. Also what a connection of the API server's gets that never sends a whole request.
 KEEPALIVE_SECONDS: Final = 120.0
 HANDSHAKE_SECONDS: Final = 10.0
 # How long a body is still read whose request has been answered already: closing at once would lose the
 # answer.
 LINGER_SECONDS: Final = 5.0
 BACKLOG: Final = 1024
+
+# Whoever shows no client certificate is told so at once, or asks for our health: a few seconds are plenty.
+# Counted apart, or anybody in the cluster could take all the places of the API server's connections.
+STRANGER_SECONDS: Final = 5.0
+STRANGERS: Final = 64
+
+# A replica of the API server whose node has died closes nothing. Linux would notice after two hours; here it
+# is 15 s of silence, then a probe every 5 s, four times. No TCP_USER_TIMEOUT, which the pool has: it would
+# also cut off a client that reads slowly.
+_KEEPALIVE: Final = (
+    (socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1),
+    (socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, 15),
+    (socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, 5),
+    (socket.IPPROTO_TCP, socket.TCP_KEEPCNT, 4),
+)
 
 # aiohttp logs each malformed request with a traceback. They are answered 400, and anybody can send as many as
 # they like; what goes wrong behind the parser is logged by the door.
@@ -47,7 +63,9 @@ class _Connection(RequestHandler):
 
 
 class Listener(web.Server):
-    """One listening port."""
+    """One listening port. With TLS, `max_connections` are those with a verified client certificate; without,
+    all of them.
+    """
 
     def __init__(
         self,
@@ -71,6 +89,8 @@ class Listener(web.Server):
         )
         self._max_connections = max_connections
         self._socket: asyncio.Server | None = None
+        # When each of them has had its time
+        self._strangers: dict[RequestHandler, asyncio.TimerHandle] = {}
         self.open = 0
         # The one it listens on, also when it was told to find one
         self.port = 0
@@ -87,6 +107,10 @@ class Listener(web.Server):
             ssl_handshake_timeout=None if tls is None else HANDSHAKE_SECONDS,
             backlog=BACKLOG,
         )
+        for listening in self._socket.sockets:
+            for option in _KEEPALIVE:
+                # Accepted sockets inherit it.
+                listening.setsockopt(*option)
         self.port = self._socket.sockets[0].getsockname()[1]
 
     def stop_accepting(self) -> None:
@@ -103,12 +127,25 @@ class Listener(web.Server):
     def connection_made(self, handler: RequestHandler, transport: asyncio.Transport) -> None:
         super().connection_made(handler, transport)
         self.open += 1
-        if self.open > self._max_connections:
+        if _is_stranger(transport):
+            # In all, not for each request: one that drips byte by byte, or asks again and again, ends too.
+            timer = asyncio.get_running_loop().call_later(STRANGER_SECONDS, transport.abort)
+            self._strangers[handler] = timer
+            if len(self._strangers) > STRANGERS:
+                transport.abort()
+        elif self.open - len(self._strangers) > self._max_connections:
             transport.abort()
 
     def connection_lost(self, handler: RequestHandler, exc: BaseException | None = None) -> None:
         super().connection_lost(handler, exc)
         self.open -= 1
+        if (timer := self._strangers.pop(handler, None)) is not None:
+            timer.cancel()
+
+
+def _is_stranger(transport: asyncio.Transport) -> bool:
+    """Plain ports have no strangers: nobody can show a certificate there."""
+    return transport.get_extra_info("ssl_object") is not None and not transport.get_extra_info("peercert")
 
 
 def _request(

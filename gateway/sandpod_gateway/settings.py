@@ -26,11 +26,12 @@ class Settings(BaseModel):
     # How often the certificate and the front proxy's CA are read again
     refresh_seconds: float = Field(default=60, gt=0)
 
-    # Connections that clients may hold open to one replica
-    max_connections: int = Field(default=8192, gt=0)
+    # Connections that the API server may hold open to one replica. One that sends half a request's
+    # head holds more than 64 KB, and the pod's limit is 512 MiB.
+    max_connections: int = Field(default=2048, gt=0)
     # Requests under way to one sandbox and to all of them, each of which is a connection to a runtime
     max_requests_per_sandbox: int = Field(default=256, gt=0)
-    max_requests: int = Field(default=4096, gt=0)
+    max_requests: int = Field(default=2048, gt=0)
     connect_timeout_seconds: float = Field(default=2, gt=0)
 
     # After SIGTERM: for how long requests are still accepted, because not everybody has heard yet …
