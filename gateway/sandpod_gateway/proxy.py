@@ -142,6 +142,7 @@ async def _unless_stranger(message: RawResponseMessage, payload: StreamReader) -
 def _is_unauthenticated(body: bytes) -> bool:
     try:
         answer = json.loads(body)
-    except ValueError:
+    except (ValueError, RecursionError):
+        # RecursionError: whatever runs in the pod may answer with a thousand brackets.
         return False
     return isinstance(answer, dict) and cast("dict[str, Any]", answer).get("code") == "UNAUTHENTICATED"

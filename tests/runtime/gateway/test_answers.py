@@ -158,7 +158,9 @@ async def test_a_pod_that_was_replaced_is_503_because_nothing_was_done(hello: Ha
     assert (answer.status, answer.headers["Retry-After"]) == (503, "1")
 
 
-@pytest.mark.parametrize("body", [b'{"code":"GIT_AUTH_FAILED"}', b"no json", b'["UNAUTHENTICATED"]', b""])
+@pytest.mark.parametrize(
+    "body", [b'{"code":"GIT_AUTH_FAILED"}', b"no json", b'["UNAUTHENTICATED"]', b"", b"[" * 16_000]
+)
 async def test_another_401_of_the_runtime_passes(hello: Harness, body: bytes) -> None:
     await hello.raw_runtime(
         answer=b"HTTP/1.1 401 Unauthorized\r\nContent-Length: %d\r\n\r\n%b" % (len(body), body)
