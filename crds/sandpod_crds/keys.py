@@ -20,11 +20,11 @@ def bind_token(*, key: bytes, namespace: str, pod_name: str) -> str:
     return _derive(key, "bind", namespace, pod_name)[:_SECRET_CHARACTERS]
 
 
-def credential(*, key: bytes, pod_uid: str) -> str:
+def credential(*, key: bytes, namespace: str, pod_uid: str) -> str:
     """What a request to a bound runtime carries. By UID, so that a pod of the same name never accepts an old
-    one.
+    one. By namespace, so that whoever may write a status in one gets nothing with the UID of another's pod.
     """
-    return _derive(key, "credential", pod_uid)[:_SECRET_CHARACTERS]
+    return _derive(key, "credential", namespace, pod_uid)[:_SECRET_CHARACTERS]
 
 
 def preview_token(*, key: bytes, sandbox_uid: str, port: int, version: int) -> str:

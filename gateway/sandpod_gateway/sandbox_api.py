@@ -53,8 +53,8 @@ class SandboxApi:
         self._resolver = resolver
         self._proxy = proxy
 
-        def credential(pod_uid: str) -> str:
-            return keys.credential(key=key, pod_uid=pod_uid)
+        def credential(namespace: str, pod_uid: str) -> str:
+            return keys.credential(key=key, namespace=namespace, pod_uid=pod_uid)
 
         # Kept, because deriving it costs more than anything else that is done for a request here.
         self._credential = lru_cache(maxsize=_CREDENTIALS)(credential)
@@ -77,7 +77,8 @@ class SandboxApi:
         order = Order(
             address=self._address_of(route.pod_ip),
             target=target,
-            credential=self._credential(route.pod_uid),
+            # The request's namespace, which is what the user was authorized for: no status can name another.
+            credential=self._credential(call.namespace, route.pod_uid),
             identity_headers=call.identity_headers,
             upgrade=upgrade,
         )

@@ -110,7 +110,7 @@ class RuntimeClient:
             return self._refused(ask, f"its address {ask.ip} is not one that a pod can have.")
         url = f"http://{address}/api"
         token = bind_token(key=self._key, namespace=ask.namespace, pod_name=ask.pod_name)
-        secret = credential(key=self._key, pod_uid=ask.pod_uid)
+        secret = credential(key=self._key, namespace=ask.namespace, pod_uid=ask.pod_uid)
         status, body = await self._request(
             "POST", f"{url}/bind", headers={BIND_TOKEN_HEADER: token}, body=_bind(ask, secret)
         )

@@ -40,7 +40,7 @@ def measure(api: Api, *, rounds: int) -> Section:
     sandbox = _wait_ready(api, name)
     through = [_exec(api, name) for _ in range(rounds)]
     status = sandbox["status"]
-    credential = keys.credential(key=installation_key(), pod_uid=status["podUID"])
+    credential = keys.credential(key=installation_key(), namespace=NAMESPACE, pod_uid=status["podUID"])
     direct: list[float] = python_in("sandpod-gateway", DIRECT, status["podIP"], credential, str(rounds))[
         "took"
     ]

@@ -53,11 +53,13 @@ async def test_the_credential_is_the_one_of_the_recorded_pod(gateway: Harness) -
     await gateway.request("POST", proxy_path("hello"), headers={"X-Sandpod-Credential": "guessed"})
 
     sent = [line for line in runtime.head() if line.lower().startswith(b"x-sandpod-")]
-    assert sent == [b"X-Sandpod-Credential: " + keys.credential(key=KEY, pod_uid="the-pod").encode()]
+    assert sent == [
+        b"X-Sandpod-Credential: " + keys.credential(key=KEY, namespace="default", pod_uid="the-pod").encode()
+    ]
 
 
 async def test_the_credential_never_leaks_to_the_client_nor_theirs_to_the_runtime(gateway: Harness) -> None:
-    credential = keys.credential(key=KEY, pod_uid="pod-uid-1")
+    credential = keys.credential(key=KEY, namespace="default", pod_uid="pod-uid-1")
     echo = f"HTTP/1.1 200 OK\r\nX-Sandpod-Credential: {credential}\r\nContent-Length: 2\r\n\r\nok"
     runtime = await gateway.raw_runtime(answer=echo.encode())
     await gateway.api.put(sandbox("hello"))

@@ -17,8 +17,8 @@ def test_the_tokens_of_a_known_key_never_change() -> None:
     # An upgrade that changed them would lock the gateway out of every running sandbox and break every URL.
     assert keys.bind_token(key=KEY, namespace="team", pod_name="hello") == "d6pllrbei6nammrxdqlflyeywnh4sz2j"
     assert (
-        keys.credential(key=KEY, pod_uid="0b8d5f0e-1111-4222-8333-444455556666")
-        == "5qqiormy3xuxkbx3ryjhzrn2i75ctht7"
+        keys.credential(key=KEY, namespace="team", pod_uid="0b8d5f0e-1111-4222-8333-444455556666")
+        == "2ikwzg63hptsn6gfz6cmod7lrcc6p256"
     )
     assert keys.preview_token(key=KEY, sandbox_uid="5c0ffee0", port=8080, version=1) == "afwg6aw75qlnnjlg3gig"
     assert keys.sha256_hex("abc") == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
@@ -63,7 +63,7 @@ def test_each_port_and_each_version_has_a_token_of_its_own(
 
 @given(KEYS, NAMES)
 def test_a_secret_of_one_kind_never_passes_for_another(key: bytes, name: str) -> None:
-    credential = keys.credential(key=key, pod_uid=name)
+    credential = keys.credential(key=key, namespace=name, pod_uid=name)
     preview = keys.preview_token(key=key, sandbox_uid=name, port=8080, version=1)
     bind = keys.bind_token(key=key, namespace=name, pod_name=name)
     assert len({credential[:20], preview, bind[:20]}) == 3
@@ -71,11 +71,22 @@ def test_a_secret_of_one_kind_never_passes_for_another(key: bytes, name: str) ->
 
 @given(KEYS, KEYS, NAMES)
 def test_another_installation_has_other_secrets(one: bytes, other: bytes, uid: str) -> None:
-    same = keys.credential(key=one, pod_uid=uid) == keys.credential(key=other, pod_uid=uid)
-    assert same == (one == other)
+    def secret(key: bytes) -> str:
+        return keys.credential(key=key, namespace="team", pod_uid=uid)
+
+    assert (secret(one) == secret(other)) == (one == other)
+
+
+@given(KEYS, NAMES, NAMES, NAMES)
+def test_a_pod_named_from_another_namespace_has_another_credential(
+    key: bytes, one: str, other: str, uid: str
+) -> None:
+    theirs = keys.credential(key=key, namespace=one, pod_uid=uid)
+    mine = keys.credential(key=key, namespace=other, pod_uid=uid)
+    assert (theirs == mine) == (one == other)
 
 
 @pytest.mark.parametrize("length", [0, 16, 31, 33, 64])
 def test_a_key_of_another_length_is_refused(length: int) -> None:
     with pytest.raises(ValueError, match=f"has {length} bytes and must have 32"):
-        keys.credential(key=b"k" * length, pod_uid="u")
+        keys.credential(key=b"k" * length, namespace="n", pod_uid="u")

@@ -115,7 +115,7 @@ async def test_a_runtime_that_takes_the_bind_is_bound(bench: Bench) -> None:
     assert body == {
         "sandbox": {"namespace": "team", "name": "box", "uid": UID},
         "pod": {"name": "box", "uid": POD_UID},
-        "credential": credential(key=SECRET, pod_uid=POD_UID),
+        "credential": credential(key=SECRET, namespace=KEY.namespace, pod_uid=POD_UID),
         "env": {"A": "1"},
         "lifecycle": {"sleepAfterSeconds": 600, "keepAlive": False},
     }
@@ -145,7 +145,7 @@ async def test_a_runtime_that_was_bound_before_a_crash_is_found_again(bench: Ben
     # What it was bound with, nobody knows any more.
     assert (answer.outcome, answer.version, answer.spec_hash) == (Answered.BOUND, "0.1.0", "")
     headers = bench.runtime.requests[1][1]
-    assert headers["X-Sandpod-Credential"] == credential(key=SECRET, pod_uid=POD_UID)
+    assert headers["X-Sandpod-Credential"] == credential(key=SECRET, namespace=KEY.namespace, pod_uid=POD_UID)
 
 
 async def test_a_runtime_that_somebody_else_bound_is_refused(bench: Bench) -> None:
