@@ -23,7 +23,8 @@ from .settings import Settings
 from .times import parse_time
 
 ENTRIES = ("tls.crt", "tls.key", "ca.crt")
-LONGEST_PAUSE = timedelta(hours=6)
+# A deleted Secret, or a CA lost when somebody applies the APIService again, is mended this soon.
+LONGEST_PAUSE = timedelta(minutes=1)
 FIRST_RETRY, LONGEST_RETRY = 1.0, 300.0
 
 log = logging.getLogger(__name__)
@@ -34,6 +35,8 @@ class Certificates:
         self._cluster = cluster
         self._settings = settings
         self._now = now
+        # What was found good, and until when: for that no process has to be started.
+        self._good: tuple[dict[str, str], datetime] | None = None
 
     async def run(self) -> None:
         pause = retry = FIRST_RETRY
@@ -54,8 +57,7 @@ class Certificates:
         """
         secret = await self._read_secret()
         current = _entries(secret)
-        answer = await _x509({"dnsNames": self._dns_names(), "current": current})
-        wanted = {name: str(answer.get(name) or current[name]) for name in ENTRIES}
+        wanted, renew_at = await self._wanted(current)
         if current["ca.crt"]:
             # Before a certificate of another CA is shown, that CA has to be trusted.
             await self._trust(wanted["ca.crt"])
@@ -63,7 +65,14 @@ class Certificates:
             await self._write_secret(secret, wanted)
         if not current["ca.crt"]:
             await self._trust(wanted["ca.crt"])
-        return parse_time(str(answer["renewAt"]))
+        self._good = wanted, renew_at
+        return renew_at
+
+    async def _wanted(self, current: dict[str, str]) -> tuple[dict[str, str], datetime]:
+        if self._good is not None and self._good[0] == current and self._now() < self._good[1]:
+            return self._good
+        answer, renew_at = await _x509({"dnsNames": self._dns_names(), "current": current})
+        return {name: str(answer.get(name) or current[name]) for name in ENTRIES}, renew_at
 
     async def _read_secret(self) -> Json | None:
         namespace, name = self._settings.system_namespace, self._settings.tls_secret
@@ -110,8 +119,18 @@ def _entries(secret: Json | None) -> dict[str, str]:
     return found
 
 
-async def _x509(request: Json) -> Json:
-    """See x509.py. The private keys go through pipes only."""
+async def _x509(request: Json) -> tuple[Json, datetime]:
+    """See x509.py; its answer, and when to replace the certificate."""
+    try:
+        answer = json.loads(await _run(request))
+        return answer, parse_time(str(answer["renewAt"]))
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        # Also a timeout, or no memory for a process. The next round may do better; the sandboxes do not wait.
+        raise CertificateFailed(f"the program for certificates failed: {error!r}") from error
+
+
+async def _run(request: Json) -> bytes:
+    """The private keys go through pipes only."""
     process = await asyncio.create_subprocess_exec(
         sys.executable,
         "-P",
@@ -131,4 +150,4 @@ async def _x509(request: Json) -> Json:
     if process.returncode != 0:
         last = err.decode(errors="replace").strip().splitlines()[-1:]
         raise CertificateFailed(f"the program for certificates failed: {' '.join(last)}")
-    return json.loads(out)
+    return out

@@ -12,6 +12,7 @@ import pytest
 from sandpod_crds.errors import NotFound
 from sandpod_operator import x509
 from sandpod_operator.certificates import Certificates
+from sandpod_operator.errors import CertificateFailed
 from sandpod_operator.objects import Json
 
 from tests.support.operator_api import Api
@@ -118,6 +119,42 @@ async def test_looking_again_writes_nothing() -> None:
     await certificates(api).ensure()
 
     assert {call.split()[0] for call in api.calls} == {"GET"}
+
+
+async def test_a_secret_that_is_as_it_was_starts_no_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    api = cluster()
+    watched = certificates(api)
+    renew_at = await watched.ensure()
+    monkeypatch.setattr(sys, "executable", "/nowhere/python")
+
+    assert await watched.ensure() == renew_at
+
+
+async def test_a_deleted_secret_and_a_lost_ca_are_mended_at_the_next_look() -> None:
+    api = cluster()
+    watched = certificates(api)
+    await watched.ensure()
+    api.change(SERVICE, {"spec": {"caBundle": None}})
+    await watched.ensure()
+    assert api.objects[SERVICE]["spec"]["caBundle"] == api.objects[SECRET]["data"]["ca.crt"]
+
+    api.vanish(SECRET)
+    await watched.ensure()
+    assert api.objects[SERVICE]["spec"]["caBundle"] == api.objects[SECRET]["data"]["ca.crt"]
+
+
+@pytest.mark.parametrize("answer", ["", "garbage", "{}", "[]", '{"renewAt": "soon"}', None])
+async def test_whatever_the_program_for_certificates_does_is_one_kind_of_failure(
+    answer: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = tmp_path / "python"
+    if answer is not None:
+        program.write_text(f"#!/bin/sh\ncat >/dev/null\nprintf %s '{answer}'\n")
+        program.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(program))
+
+    with pytest.raises(CertificateFailed):
+        await certificates(cluster()).ensure()
 
 
 async def test_a_new_ca_is_trusted_before_its_certificate_is_shown() -> None:
