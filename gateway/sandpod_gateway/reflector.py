@@ -25,6 +25,8 @@ PAGE: Final = 500
 WATCH_SECONDS: Final = 120.0
 FIRST_DELAY: Final = 0.2
 LONGEST_DELAY: Final = 15.0
+# A watch that ends sooner and has told nothing was none: a proxy in between, or a server that is going.
+SHORTEST_WATCH: Final = 1.0
 
 
 class Reflector:
@@ -34,6 +36,9 @@ class Reflector:
         self._clock = clock
         self._heard_at: float | None = None
         self._failures = 0
+        # How far the table is; None is a list from scratch. Kept here so that a watch that breaks off does
+        # not lose it: its events would be played again, and old ones would put back routes that are gone.
+        self._version: str | None = None
         self.synced = asyncio.Event()
 
     def age(self) -> float | None:
@@ -41,15 +46,15 @@ class Reflector:
         return None if self._heard_at is None else self._clock() - self._heard_at
 
     async def run(self) -> NoReturn:
-        version: str | None = None
         while True:
             try:
-                if version is None:
-                    version = await self._list()
-                version = await self._watch(version)
+                if self._version is None:
+                    self._version = await self._list()
+                if not await self._watch(self._version):
+                    await self._back_off()
             except Gone:
                 log.info("the watch is too old to go on: listing again")
-                version = None
+                self._version = None
                 # A server that calls fresh lists old must not be asked in a tight loop.
                 await self._back_off()
             except ApiError as error:
@@ -75,17 +80,22 @@ class Reflector:
         log.info("listed %d sandboxes", len(routes))
         return str(page.get("metadata", {}).get("resourceVersion") or "")
 
-    async def _watch(self, version: str) -> str:
-        """Follows the events of one watch to its end; returns the version to watch on from."""
+    async def _watch(self, version: str) -> bool:
+        """Follows the events of one watch to its end; returns whether it was one, see SHORTEST_WATCH."""
+        started, told = self._clock(), False
         query = {"resourceVersion": version}
         async with contextlib.aclosing(
             self._kube.watch(paths.sandboxes(), query=query, timeout=WATCH_SECONDS)
         ) as events:
             async for event in events:
                 self._heard()
-                version = self._apply(event) or version
+                self._version = self._apply(event) or self._version
+                told, self._failures = True, 0
         self._heard()
-        return version
+        if self._clock() - started < SHORTEST_WATCH:
+            return told
+        self._failures = 0
+        return True
 
     def _apply(self, event: Json) -> str | None:
         sandbox: Json = event.get("object") or {}
@@ -101,7 +111,6 @@ class Reflector:
 
     def _heard(self) -> None:
         self._heard_at = self._clock()
-        self._failures = 0
 
     async def _back_off(self) -> None:
         delay = min(FIRST_DELAY * 2**self._failures, LONGEST_DELAY)

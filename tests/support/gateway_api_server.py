@@ -57,6 +57,10 @@ class ApiServer:
         self.reads = 0
         self.refused = 0
         self.lists = 0
+        # The version that each watch started from
+        self.watched_from: list[int] = []
+        # While set, every watch ends well as soon as it has begun.
+        self.watch_ends = False
         self.gets = 0
         # While set, nothing comes over watches: a client that is faster than they are.
         self.watch_lags = False
@@ -70,6 +74,7 @@ class ApiServer:
         self.page = 500
         self._version = 100
         self._epoch = 0
+        self._cuts = False
         self._log: list[tuple[int, Json]] = []
         self._changed = asyncio.Condition()
         self._runner: web.ServerRunner | None = None
@@ -116,8 +121,16 @@ class ApiServer:
 
     async def hang_up(self) -> None:
         """Ends every watch that is open."""
+        await self._end_watches(cut=False)
+
+    async def cut(self) -> None:
+        """The same in the middle of an answer."""
+        await self._end_watches(cut=True)
+
+    async def _end_watches(self, *, cut: bool) -> None:
         async with self._changed:
             self._epoch += 1
+            self._cuts = cut
             self._changed.notify_all()
 
     async def _record(self, kind: str, item: Json) -> None:
@@ -172,8 +185,11 @@ class ApiServer:
 
     async def _watch(self, request: web.BaseRequest) -> web.StreamResponse:
         version = int(request.query["resourceVersion"])
+        self.watched_from.append(version)
         response = web.StreamResponse(headers={"Content-Type": "application/json"})
         await response.prepare(request)
+        if self.watch_ends:
+            return response
         if version < self.compacted:
             gone = {"kind": "Status", "code": 410, "reason": "Expired", "message": "too old"}
             await response.write(json.dumps({"type": "ERROR", "object": gone}).encode() + b"\n")
@@ -186,6 +202,8 @@ class ApiServer:
                 )
                 events = self._fresh(version)
             if self._epoch != epoch:
+                if self._cuts and request.transport is not None:
+                    request.transport.abort()
                 return response
             for number, event in events:
                 version = number

@@ -103,6 +103,37 @@ async def test_a_watch_that_ends_goes_on_from_where_it_was(api: ApiServer, watch
     assert api.lists == 1
 
 
+async def test_a_watch_that_is_cut_goes_on_from_the_last_event(api: ApiServer, watching: Watching) -> None:
+    table, reflector = watching
+    await reflector.synced.wait()
+    await api.put(sandbox("hello"))
+    await until(lambda: table.get(HELLO) is not None)
+    await api.delete("hello")
+    await until(lambda: table.get(HELLO) is None)
+
+    await api.cut()
+
+    await until(lambda: len(api.watched_from) == 2)
+    # Neither of the two events is told again.
+    assert api.watched_from[1] == api.watched_from[0] + 2
+    assert api.lists == 1
+
+
+async def test_watches_that_end_at_once_are_asked_for_ever_more_slowly(
+    api: ApiServer, watching: Watching
+) -> None:
+    api.watch_ends = True
+    started = asyncio.get_running_loop().time()
+
+    await until(lambda: len(api.watched_from) == 4)
+
+    # 0.1, 0.2 and 0.4 s at the least.
+    assert asyncio.get_running_loop().time() - started > 0.65
+    api.watch_ends = False
+    await api.put(sandbox("hello"))
+    await until(lambda: watching[0].get(HELLO) is not None)
+
+
 async def test_an_api_server_that_is_away_is_asked_again_and_the_table_kept(
     api: ApiServer, watching: Watching
 ) -> None:
