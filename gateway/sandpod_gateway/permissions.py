@@ -39,21 +39,20 @@ def permission_for(*, method: str, path: str, upgrade: bool) -> Permission:
     """`path` is the runtime's, raw, without the query. Refuses the paths that nobody may reach from outside,
     and those that a runtime could read differently from how they are judged here.
     """
-    segments = _segments(path)
+    segments = _segments(unquote(path, errors="surrogateescape"))
+    # What is refused encoded must be refused plain, and the other way round.
+    if "." in segments or ".." in segments:
+        raise BadRequest("the path has a segment . or ..: send the path that it leads to")
     if segments[:2] == ["api", "bind"]:
         raise NotFound("api/bind is between the operator and the runtime")
     # A socket is two-way from the first byte on: `get` alone, which viewers have, must not open a terminal.
     verb = "create" if upgrade else VERBS.get(method, "create")
-    return Permission(verb, _subresource(segments))
+    # Raw, as the runtime's router matches it: no escape turns one of its paths into another sub-resource's.
+    return Permission(verb, _subresource(_segments(path)))
 
 
 def _segments(path: str) -> list[str]:
-    # Decoded once, as the runtime's router does it: what is refused encoded must be refused plain, and the
-    # other way round.
-    segments = [segment for segment in unquote(path, errors="surrogateescape").split("/") if segment]
-    if "." in segments or ".." in segments:
-        raise BadRequest("the path has a segment . or ..: send the path that it leads to")
-    return segments
+    return [segment for segment in path.split("/") if segment]
 
 
 def _subresource(segments: list[str]) -> str:

@@ -35,8 +35,9 @@ TABLE = [
     ("GET", "/", "get", "exec"),
     ("PATCH", "/something/else", "create", "exec"),
     ("OPTIONS", "/api/read", "create", "files"),
-    # What a router could take for the same path is judged as the same path.
-    ("POST", "/api/%72ead", "create", "files"),
+    # The runtime takes an escape as it stands: these are none of its files' or terminals' paths.
+    ("POST", "/api/%72ead", "create", "exec"),
+    ("POST", "/api%2Fterminal/create", "create", "exec"),
     ("POST", "//api//read", "create", "files"),
 ]
 
