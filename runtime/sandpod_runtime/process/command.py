@@ -35,6 +35,7 @@ class Command:
         mark: int,
         table: tree.ProcessTable,
         stdin: bytes,
+        stdin_done: Callable[[], None],
         stdout: Sink,
         stderr: Sink,
         timeout: float | None,
@@ -53,7 +54,11 @@ class Command:
         self._timed_out = False
         self._killing: asyncio.Task[None] | None = None
         self._drain: asyncio.TimerHandle | None = None
-        self._input = None if child.stdin is None else InputPipe(child.stdin, loop=loop, data=stdin)
+        self._input = (
+            None
+            if child.stdin is None
+            else InputPipe(child.stdin, loop=loop, data=stdin, on_close=stdin_done)
+        )
         self._pipes = [
             OutputPipe(descriptor, loop=loop, sink=sink, on_end=self._settle)
             for descriptor, sink in ((child.stdout, stdout), (child.stderr, stderr))

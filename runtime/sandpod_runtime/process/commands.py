@@ -4,6 +4,7 @@ import asyncio
 import logging
 import time
 from collections import deque
+from collections.abc import Callable
 
 from sandpod_runtime.process import tree
 from sandpod_runtime.process.command import Command, Ending
@@ -38,9 +39,19 @@ class Commands:
         return len(self._running)
 
     def start(
-        self, program: Program, *, stdin: bytes | None, stdout: Sink, stderr: Sink, timeout: float | None
+        self,
+        program: Program,
+        *,
+        stdin: bytes | None,
+        stdin_done: Callable[[], None],
+        stdout: Sink,
+        stderr: Sink,
+        timeout: float | None,
     ) -> Command:
-        """Raises TooManyCommandsError or SpawnError, and then has done nothing."""
+        """Raises TooManyCommandsError or SpawnError, and then has done nothing.
+
+        `stdin_done` is told, later than this call, that `stdin` is no longer held.
+        """
         if len(self._running) >= LIMIT:
             raise TooManyCommandsError(f"{LIMIT} commands are running, which is the limit")
         mark = self._marks.new()
@@ -53,6 +64,7 @@ class Commands:
             mark=mark,
             table=self._table,
             stdin=stdin or b"",
+            stdin_done=stdin_done,
             stdout=stdout,
             stderr=stderr,
             timeout=timeout,

@@ -102,12 +102,22 @@ class OutputPipe:
 
 
 class InputPipe:
-    """Writes all of `data` to a command's standard input, as fast as it reads, then closes it."""
+    """Writes all of `data` to a command's standard input, as fast as it reads, then closes it and lets go of
+    the data.
+    """
 
-    def __init__(self, descriptor: int, *, loop: asyncio.AbstractEventLoop, data: bytes) -> None:
+    def __init__(
+        self,
+        descriptor: int,
+        *,
+        loop: asyncio.AbstractEventLoop,
+        data: bytes,
+        on_close: Callable[[], None],
+    ) -> None:
         self._descriptor = descriptor
         self._loop = loop
         self._rest = memoryview(data)
+        self._on_close = on_close
         loop.add_writer(descriptor, self._write)
 
     def close(self) -> None:
@@ -116,6 +126,7 @@ class InputPipe:
             os.close(self._descriptor)
             self._descriptor = -1
             self._rest = memoryview(b"")
+            self._on_close()
 
     def _write(self) -> None:
         try:

@@ -58,7 +58,9 @@ class Exec:
         call = await self._call(request, streamed=False)
         outputs = [Capture(limit=call.output_limit, budget=self._memory) for _ in range(2)]
         try:
-            command = self._start(call, stdout=outputs[0].write, stderr=outputs[1].write, failure=_BUFFERED)
+            command = self._start(
+                call, request=request, stdout=outputs[0].write, stderr=outputs[1].write, failure=_BUFFERED
+            )
             try:
                 ending = await asyncio.shield(command.ended)
             except asyncio.CancelledError:
@@ -76,6 +78,7 @@ class Exec:
         feed = Feed()
         command = self._start(
             call,
+            request=request,
             stdout=partial(feed.write, "stdout"),
             stderr=partial(feed.write, "stderr"),
             failure=_STREAMED,
@@ -93,8 +96,12 @@ class Exec:
         body = await self._bodies.read(request, _decoder)
         return understood(body, request=request, environment=self._environment, streamed=streamed)
 
-    def _start(self, call: Call, *, stdout: Sink, stderr: Sink, failure: Failure) -> Command:
+    def _start(
+        self, call: Call, *, request: Request, stdout: Sink, stderr: Sink, failure: Failure
+    ) -> Command:
         context: dict[str, object] = {"command": call.command}
+        # The input outlives a request whose client leaves: its part of the body's charge goes over to it.
+        charge = min(request.charged, len(call.stdin or b""))
         try:
             with shell.prepared(call.command, search=call.environ.get("PATH", "")) as line:
                 program = Program(
@@ -104,9 +111,16 @@ class Exec:
                     directory=call.directory,
                     script=line.script,
                 )
-                return self._commands.start(
-                    program, stdin=call.stdin, stdout=stdout, stderr=stderr, timeout=call.timeout
+                command = self._commands.start(
+                    program,
+                    stdin=call.stdin,
+                    stdin_done=partial(self._memory.give, charge),
+                    stdout=stdout,
+                    stderr=stderr,
+                    timeout=call.timeout,
                 )
+                request.charged -= charge
+                return command
         except TooManyCommandsError as error:
             hint = "wait for one to end, or give commands a timeoutMs"
             raise Fault("RESOURCE_BUSY", str(error), context=context, suggestion=hint) from error

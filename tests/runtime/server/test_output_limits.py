@@ -2,6 +2,9 @@
 
 import asyncio
 import base64
+import io
+import json
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -105,3 +108,46 @@ async def test_256_commands_run_and_the_next_is_told_the_limit(runtime: Runtime)
         await soon(lambda: not running("sleep 32.0125"), timeout=15)
         await soon(lambda: runtime.descendants() == {}, timeout=5)
         assert (await post("echo again"))[1]["stdout"] == "again\n"
+
+
+# The runtime as it is, but with little memory to give away.
+MODEST = """
+import sys
+from sandpod_runtime import budget
+from sandpod_runtime.__main__ import main
+budget.LARGEST = 8 << 20
+sys.argv = ["sandpod-runtime", *sys.argv[sys.argv.index("sandpod_runtime") + 1 :]]
+sys.exit(main())
+"""
+
+
+async def test_inputs_that_nobody_reads_count_until_their_commands_end(start: Callable[..., Runtime]) -> None:
+    runtime = start(prefix=[sys.executable, "-I", "-c", MODEST])
+    body = json.dumps({"command": "exec sleep 31.0135", "stdin": "x" * 1_000_000}).encode()
+
+    async def started() -> int:
+        """The client leaves as soon as it has the status, and the command goes on."""
+        async with (
+            aiohttp.ClientSession(runtime.url) as http,
+            http.post("/api/execute/stream", data=io.BytesIO(body)) as response,
+        ):
+            if response.status == 409:
+                assert (await response.json())["code"] == "RESOURCE_BUSY"
+            else:
+                await response.content.readline()
+            return response.status
+
+    async def left(count: int) -> None:
+        # Only then is what remains of the body's own charge given back.
+        await soon(lambda: len(runtime.logged("the client hung up")) == count)
+
+    for count in range(1, 8):
+        assert await started() == 200
+        await left(count)
+    assert await started() == 409
+    assert len(runtime.descendants()) == 7
+    runtime.end_descendants()
+    await soon(lambda: len(runtime.logged("command ended")) == 7)
+    assert await started() == 200
+    await left(8)
+    assert runtime.failures() == []
