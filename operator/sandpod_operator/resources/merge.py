@@ -35,7 +35,9 @@ MERGE_KEYS: Mapping[Path, str] = {
     ("resources", "claims"): "name",
 }
 # Objects that we put something into afterwards.
-OBJECTS: frozenset[Path] = frozenset({("securityContext",), ("containers", "securityContext")})
+OBJECTS: frozenset[Path] = frozenset(
+    {("securityContext",), ("containers", "securityContext"), ("initContainers", "securityContext")}
+)
 
 _PATCH = "$patch"
 
@@ -43,7 +45,8 @@ _PATCH = "$patch"
 def merge(base: Json, patch: Json, *, path: Path = ()) -> Json:
     """A new object; neither argument is changed. A null takes a field away."""
     if patch.get(_PATCH) == "replace":
-        return {name: value for name, value in patch.items() if name != _PATCH}
+        # Merged into nothing rather than taken as it is: what stands in it is checked as everything else.
+        return merge({}, {name: value for name, value in patch.items() if name != _PATCH}, path=path)
     merged = dict(base)
     for name, value in patch.items():
         here = (*path, name)

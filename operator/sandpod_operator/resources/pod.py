@@ -24,6 +24,7 @@ from sandpod_crds.names import (
 from ..objects import Json, entries, section
 from ..pods import ANNOTATION_POD_HASH
 from ..settings import Installation
+from .confine import confine, refuse_ways_out
 from .merge import merge, overridden
 from .requirements import requirements
 from .runtime_mount import add_runtime, has_runtime
@@ -31,8 +32,6 @@ from .runtime_mount import add_runtime, has_runtime
 GRACE_SECONDS = 30
 # With these a pod leaves its own walls: the control port would be the node's, or other processes in reach.
 HOST_FIELDS = ("hostNetwork", "hostPID", "hostIPC", "shareProcessNamespace")
-# Of a container's security context, what may come from the podTemplate: it narrows, it never widens.
-NARROWING = ("appArmorProfile", "seLinuxOptions", "readOnlyRootFilesystem")
 # The part of the spec that a pod, or its bind, is made from. A change needs a new pod.
 SHAPING = frozenset(
     {
@@ -147,7 +146,7 @@ def _seal(spec: Json, *, sandbox: Sandbox, installation: Installation) -> None:
         *(each for each in entries(container, "ports") if each["containerPort"] != CONTROL_PORT),
         {"name": CONTROL_PORT_NAME, "containerPort": CONTROL_PORT},
     ]
-    container["securityContext"] = _confined(section(container, "securityContext"), root=user == 0)
+    container = confine(container, root=user == 0)
     for field in HOST_FIELDS:
         spec.pop(field, None)
     if strict:
@@ -161,18 +160,12 @@ def _seal(spec: Json, *, sandbox: Sandbox, installation: Installation) -> None:
         "runAsGroup": user,
         "seccompProfile": {"type": "RuntimeDefault"},
     }
-    spec["containers"] = [container, *containers.values()]
+    spec["containers"] = [container, *(confine(each) for each in containers.values())]
+    if spec.get("initContainers"):
+        spec["initContainers"] = [confine(each) for each in entries(spec, "initContainers")]
+    refuse_ways_out(spec)
     if not has_runtime(container["image"], installation.settings):
         add_runtime(spec, container, installation=installation)
-
-
-def _confined(theirs: Json, *, root: bool) -> Json:
-    narrowed = {name: theirs[name] for name in NARROWING if name in theirs}
-    if root:
-        # Root of its own user namespace: without the usual capabilities it could not even install a package,
-        # and outside the namespace they are worth nothing.
-        return {**narrowed, "privileged": False}
-    return {**narrowed, "allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
 
 
 def _given(fields: Json) -> Json:

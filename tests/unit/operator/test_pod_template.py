@@ -1,6 +1,5 @@
 """The merge of a podTemplate into the sandbox's pod, and what of it must not get through."""
 
-import copy
 from typing import Any
 
 import pytest
@@ -9,44 +8,16 @@ from hypothesis import strategies as st
 from sandpod_crds.models import Sandbox
 from sandpod_operator.errors import BadPodTemplate
 from sandpod_operator.objects import Json
-from sandpod_operator.resources.merge import MERGE_KEYS, merge, overridden
+from sandpod_operator.resources.merge import MERGE_KEYS
 from sandpod_operator.resources.pod import build_pod, overridden_fields
 
 from tests.support.operator_objects import INSTALLATION, sandbox
 
-NAMES = st.sampled_from(["a", "b", "sandbox"])
-SCALARS = st.sampled_from(["x", "y", 1, 2, True])
-CONTAINERS: st.SearchStrategy[Json] = st.fixed_dictionaries(
-    {"name": NAMES},
-    optional={
-        "image": SCALARS,
-        "env": st.lists(
-            st.fixed_dictionaries({"name": NAMES}, optional={"value": SCALARS}),
-            unique_by=lambda item: item["name"],
-        ),
-        "args": st.lists(SCALARS),
-        "resources": st.dictionaries(NAMES, st.dictionaries(NAMES, SCALARS)),
-        "ports": st.lists(
-            st.fixed_dictionaries({"containerPort": st.integers(1, 3)}),
-            unique_by=lambda item: item["containerPort"],
-        ),
-    },
-)
-SPECS: st.SearchStrategy[Json] = st.fixed_dictionaries(
-    {},
-    optional={
-        "containers": st.lists(CONTAINERS, unique_by=lambda item: item["name"]),
-        "volumes": st.lists(
-            st.fixed_dictionaries({"name": NAMES}, optional={"emptyDir": st.just({})}),
-            unique_by=lambda item: item["name"],
-        ),
-        "nodeSelector": st.dictionaries(NAMES, SCALARS),
-        "tolerations": st.lists(st.dictionaries(NAMES, SCALARS)),
-        "hostname": SCALARS,
-    },
-)
 JSON: st.SearchStrategy[Any] = st.recursive(
-    st.none() | st.booleans() | st.integers(-3, 3) | st.sampled_from(["", "a", "sandbox", "delete"]),
+    st.none()
+    | st.booleans()
+    | st.integers(-3, 3)
+    | st.sampled_from(["", "a", "sandbox", "delete", "replace"]),
     lambda inner: (
         st.lists(inner, max_size=3)
         | st.dictionaries(
@@ -67,6 +38,12 @@ JSON: st.SearchStrategy[Any] = st.recursive(
                     "image",
                     "capabilities",
                     "imagePullSecrets",
+                    "hostPath",
+                    "hostPort",
+                    "projected",
+                    "sources",
+                    "serviceAccountToken",
+                    "privileged",
                 ]
             ),
             inner,
@@ -75,70 +52,6 @@ JSON: st.SearchStrategy[Any] = st.recursive(
     ),
     max_leaves=12,
 )
-
-
-@given(SPECS)
-def test_merging_nothing_changes_nothing(base: Json) -> None:
-    assert merge(base, {}) == base
-
-
-@given(SPECS)
-def test_merging_a_spec_into_itself_changes_nothing(base: Json) -> None:
-    assert merge(base, base) == base
-
-
-@given(SPECS, SPECS)
-def test_merging_twice_is_merging_once(base: Json, patch: Json) -> None:
-    once = merge(base, patch)
-
-    assert merge(once, patch) == once
-
-
-@given(SPECS, SPECS)
-def test_everything_that_the_patch_says_is_in_the_result(base: Json, patch: Json) -> None:
-    assert list(overridden(patch, merge(base, patch))) == []
-
-
-@given(SPECS, SPECS)
-def test_lists_of_named_things_have_every_name_once(base: Json, patch: Json) -> None:
-    merged = merge(base, patch)
-    names = [each["name"] for each in merged.get("containers", [])]
-
-    assert len(names) == len(set(names))
-    wanted = {each["name"] for spec in (base, patch) for each in spec.get("containers", [])}
-    assert set(names) == wanted
-
-
-@given(SPECS, SPECS)
-def test_neither_side_is_changed(base: Json, patch: Json) -> None:
-    before = copy.deepcopy((base, patch))
-    merge(base, patch)
-
-    assert (base, patch) == before
-
-
-def test_named_things_are_merged_and_other_lists_replaced() -> None:
-    base: Json = {"containers": [{"name": "a", "env": [{"name": "X", "value": "1"}], "args": ["old"]}]}
-    patch: Json = {"containers": [{"name": "a", "env": [{"name": "Y", "value": "2"}], "args": ["new"]}]}
-
-    assert merge(base, patch)["containers"] == [
-        {"name": "a", "env": [{"name": "X", "value": "1"}, {"name": "Y", "value": "2"}], "args": ["new"]}
-    ]
-
-
-def test_a_null_and_a_delete_take_away_and_a_replace_replaces() -> None:
-    base: Json = {
-        "hostname": "h",
-        "volumes": [{"name": "a"}, {"name": "b"}],
-        "affinity": {"nodeAffinity": {}, "podAffinity": {}},
-    }
-    patch: Json = {
-        "hostname": None,
-        "volumes": [{"name": "a", "$patch": "delete"}],
-        "affinity": {"$patch": "replace", "podAntiAffinity": {}},
-    }
-
-    assert merge(base, patch) == {"volumes": [{"name": "b"}], "affinity": {"podAntiAffinity": {}}}
 
 
 @pytest.mark.parametrize(
@@ -157,6 +70,14 @@ def test_a_null_and_a_delete_take_away_and_a_replace_replaces() -> None:
             "every item of podTemplate.spec.containers.env must be an object with a name",
         ),
         ({"securityContext": "none"}, "podTemplate.spec.securityContext must be an object"),
+        (
+            {"initContainers": [{"name": "x", "securityContext": "none"}]},
+            "podTemplate.spec.initContainers.securityContext must be an object",
+        ),
+        (
+            {"containers": [{"name": "sandbox", "$patch": "replace", "ports": "none"}]},
+            "podTemplate.spec.containers.ports must be a list",
+        ),
     ],
 )
 def test_a_template_that_cannot_be_merged_says_where(spec: Json, sentence: str) -> None:
@@ -210,6 +131,74 @@ def test_what_keeps_a_sandbox_contained_wins_and_is_said(spec: Json) -> None:
     assert overridden_fields(template, made)
 
 
+@pytest.mark.parametrize(
+    ("spec", "sentence"),
+    [
+        (
+            {"volumes": [{"name": "node", "hostPath": {"path": "/"}}]},
+            "podTemplate.spec.volumes[node] is a hostPath: remove it",
+        ),
+        (
+            {"volumes": [{"name": "t", "projected": {"sources": [{"serviceAccountToken": {"path": "t"}}]}}]},
+            "podTemplate.spec.volumes[t] projects a serviceAccountToken: remove it",
+        ),
+        (
+            {"containers": [{"name": "sandbox", "ports": [{"containerPort": 80, "hostPort": 80}]}]},
+            "podTemplate.spec.containers[sandbox].ports[80] has a hostPort: remove it",
+        ),
+        (
+            {"containers": [{"name": "side", "ports": [{"containerPort": 3000, "hostPort": 3000}]}]},
+            "podTemplate.spec.containers[side].ports[3000] has a hostPort: remove it",
+        ),
+        (
+            {"initContainers": [{"name": "i", "ports": [{"containerPort": 1, "hostPort": 1}]}]},
+            "podTemplate.spec.initContainers[i].ports[1] has a hostPort: remove it",
+        ),
+    ],
+)
+def test_a_way_out_of_the_pod_is_refused_and_said_how_to_mend(spec: Json, sentence: str) -> None:
+    with pytest.raises(BadPodTemplate) as error:
+        build(spec)
+
+    assert sentence in str(error.value)
+
+
+@pytest.mark.parametrize("kind", ["containers", "initContainers"])
+@pytest.mark.parametrize(
+    "security",
+    [
+        {"privileged": True},
+        {"runAsUser": 0, "runAsNonRoot": False},
+        {"capabilities": {"add": ["SYS_ADMIN"]}},
+        {"allowPrivilegeEscalation": True},
+        {"seccompProfile": {"type": "Unconfined"}},
+        {"procMount": "Unmasked"},
+    ],
+)
+def test_what_stands_beside_the_sandbox_is_confined_as_it_is(kind: str, security: Json) -> None:
+    spec = {kind: [{"name": "side", "image": "x", "securityContext": security}]}
+    made = build(spec)
+
+    assert_confined(made)
+    template = Sandbox.model_validate(sandbox({"podTemplate": {"spec": spec}})).spec.pod_template
+    assert overridden_fields(template, made)
+
+
+def test_root_of_a_user_namespace_is_the_sandbox_s_alone() -> None:
+    spec: Json = {
+        "containers": [{"name": "side", "image": "x", "securityContext": {"privileged": True}}],
+        "initContainers": [{"name": "before", "image": "x"}],
+    }
+    strict = sandbox({"isolation": "Strict", "user": "root", "podTemplate": {"spec": spec}})
+    made: Any = build_pod(Sandbox.model_validate(strict), installation=INSTALLATION)["spec"]
+
+    for each in (made["containers"][1], made["initContainers"][0]):
+        assert each["securityContext"] == {
+            "allowPrivilegeEscalation": False,
+            "capabilities": {"drop": ["ALL"]},
+        }
+
+
 def test_what_the_template_may_set_is_in_the_pod_and_not_said_to_be_overridden() -> None:
     spec: Json = {
         "priorityClassName": "high",
@@ -236,7 +225,6 @@ def build(spec: Json, *, image: str = "sandpod/sandbox:0.1.0") -> Json:
 def assert_confined(made: Json, *, image: str = "sandpod/sandbox:0.1.0") -> None:
     spec: Any = made["spec"]
     container = next(each for each in spec["containers"] if each["name"] == "sandbox")
-    security = container["securityContext"]
     assert not [
         field for field in ("hostNetwork", "hostPID", "hostIPC", "shareProcessNamespace") if field in spec
     ]
@@ -247,8 +235,14 @@ def assert_confined(made: Json, *, image: str = "sandpod/sandbox:0.1.0") -> None
     assert container["image"] == image
     assert container["command"] == ["/opt/sandpod/bin/sandpod-runtime"]
     assert "args" not in container
-    assert security["allowPrivilegeEscalation"] is False
-    assert security["capabilities"] == {"drop": ["ALL"]}
-    assert not {"privileged", "runAsUser", "runAsNonRoot", "procMount"} & set(security)
+    for each in [*spec["containers"], *spec.get("initContainers", [])]:
+        security = each["securityContext"]
+        assert security["allowPrivilegeEscalation"] is False
+        assert security["capabilities"] == {"drop": ["ALL"]}
+        assert not {"privileged", "runAsUser", "runAsNonRoot", "seccompProfile", "procMount"} & set(security)
+        ports: list[Json] = each.get("ports") or []
+        assert not [port for port in ports if port.get("hostPort")]
+    volumes: list[Json] = spec.get("volumes") or []
+    assert not [volume for volume in volumes if volume.get("hostPath") is not None]
     assert [e["value"] for e in container["env"] if e["name"] == "SANDPOD_BIND_SHA256"] != ["0"]
     assert {"name": "control", "containerPort": 3000} in container["ports"]
