@@ -184,7 +184,7 @@ async def test_a_reader_that_leaves_ends_the_command_when_it_asked_for_that(runt
     _, writer = await open_stream(runtime, body)
     await soon(lambda: running("sleep 31.0126"), timeout=5)
     writer.close()
-    # The last one may leave its group in the very moment of the SIGTERM: then SIGKILL ends it, after the grace.
+    # The last one may leave its group in the moment of the SIGTERM: then SIGKILL ends it, after the grace.
     await soon(lambda: not running("sleep 31.012"), timeout=15)
 
 
