@@ -8,6 +8,7 @@ import logging
 from collections.abc import Callable
 from typing import Final
 
+from sandpod_crds.errors import ApiError
 from sandpod_crds.kube import Kube
 
 from .addresses import Address, control_address
@@ -17,6 +18,7 @@ from .authorization import Authorizer
 from .cluster import Cluster, persist
 from .credentials import Credentials
 from .door import Door
+from .errors import NotConfigured
 from .health import Health, HealthServer
 from .listener import Listener
 from .metrics import Metrics
@@ -86,7 +88,8 @@ class Gateway:
             await self._plain.listen(port=self._settings.metrics_port)
             async with asyncio.TaskGroup() as group:
                 tasks = [
-                    group.create_task(work) for work in (self._reflector.run(), self._sweep(), self._serve())
+                    group.create_task(work)
+                    for work in (self._reflector.run(), self._sweep(), self._serve(stop))
                 ]
                 await stop.wait()
                 await self._drain()
@@ -98,7 +101,7 @@ class Gateway:
             await self._plain.close()
             self._pool.close()
 
-    async def _serve(self) -> None:
+    async def _serve(self, stop: asyncio.Event) -> None:
         key, credentials = await asyncio.gather(
             persist("the installation's key", self._cluster.key),
             persist("certificate and front-proxy CA", lambda: Credentials.load(self._cluster)),
@@ -124,7 +127,24 @@ class Gateway:
         await secure.listen(port=self._settings.https_port, tls=credentials.tls.listening)
         self._secure = secure
         log.info("serving the aggregated API on port %d", secure.port)
-        await credentials.refresh_forever(interval=self._settings.refresh_seconds)
+        await asyncio.gather(
+            credentials.refresh_forever(interval=self._settings.refresh_seconds),
+            self._stop_when_key_changes(key, stop),
+        )
+
+    async def _stop_when_key_changes(self, key: bytes, stop: asyncio.Event) -> None:
+        """New runtimes refuse the old key's credentials. Kubernetes starts us again, with the new key."""
+        while True:
+            await asyncio.sleep(self._settings.refresh_seconds)
+            try:
+                if await self._cluster.key() == key:
+                    continue
+            except (ApiError, NotConfigured) as error:
+                log.warning("the installation's key cannot be read again: %s", error)
+                continue
+            log.error("the installation's key has changed: ending, to start with the new one")
+            stop.set()
+            return
 
     async def _drain(self) -> None:
         self.draining = True

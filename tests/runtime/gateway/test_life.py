@@ -130,6 +130,23 @@ async def test_draining_ends_readiness_first_and_what_is_under_way_last(built: H
     await asyncio.wait_for(built.running, 5)
 
 
+async def test_it_ends_when_the_installations_key_has_changed_but_not_when_it_is_away(built: Harness) -> None:
+    await built.start(refresh_seconds=0.05)
+    key = built.api.secrets.pop("sandpod-key")
+    reads = built.api.reads
+    # Certificate, CA and key make three.
+    await until(lambda: built.api.reads >= reads + 6)
+    assert not built.stop.is_set()
+    built.api.secrets["sandpod-key"] = key
+    reads = built.api.reads
+    await until(lambda: built.api.reads >= reads + 6)
+    assert not built.stop.is_set()
+
+    built.api.secrets["sandpod-key"] = {"key": b"n" * 32}
+
+    await asyncio.wait_for(built.running, 5)
+
+
 async def test_draining_has_an_end(built: Harness) -> None:
     await built.start(drain_seconds=0.2)
     entered = asyncio.Event()
