@@ -7,7 +7,7 @@ import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,34 +19,60 @@ from tests.support.runtime import Runtime, below, running, soon, unprivileged
 
 Execute = Callable[..., Any]
 
+# It leaves a file, without which a test could pass because nothing had got away yet.
+KEEP = """#!/bin/sh
+: > escaped
+exec sleep 33.0125
+"""
+
 # Each starts something that sleeps for 33.0125 seconds, and goes far to keep it.
 ESCAPES = {
-    "a child": "sleep 33.0125 & wait",
-    "three levels": "sh -c 'sh -c \"sleep 33.0125; true\"; true'; true",
-    "a session of its own": "setsid sleep 33.0125; true",
-    "a double fork": "( (sleep 33.0125 &) & ); sleep 9",
-    "a daemon": "setsid sh -c '(sleep 33.0125 >/dev/null 2>&1 </dev/null &)'; sleep 9",
-    "a daemon with an empty environment": "env -i setsid sh -c '(sleep 33.0125 &) ; exit'; sleep 9",
-    "a stopped process": "sh -c 'kill -STOP $$; sleep 33.0125'; true",
-    "a chain of short lives": "f() { f & }; f & sleep 33.0125",
+    "a child": "./keep & wait",
+    "three levels": "sh -c 'sh -c \"./keep; true\"; true'; true",
+    "a session of its own": "setsid ./keep; true",
+    "a double fork": "( (./keep &) & ); sleep 9",
+    "a daemon": "setsid sh -c '(./keep >/dev/null 2>&1 </dev/null &)'; sleep 9",
+    "a daemon with an empty environment": "env -i setsid sh -c '(./keep &) ; exit'; sleep 9",
+    "a stopped process": "sh -c ': > escaped; kill -STOP $$; ./keep'; true",
+    "a chain of short lives": "f() { : > escaped; f & }; f & sleep 33.0125",
 }
 
 
+@pytest.fixture
+def escaped(runtime: Runtime) -> Iterator[Callable[[], bool]]:
+    """Whether an escape has left its file."""
+    keep = runtime.workspace / "keep"
+    keep.write_text(KEEP)
+    keep.chmod(0o755)
+    mark = runtime.workspace / "escaped"
+    mark.unlink(missing_ok=True)
+    yield mark.exists
+    mark.unlink(missing_ok=True)
+    keep.unlink()
+
+
 @pytest.mark.parametrize("escape", ESCAPES.values(), ids=ESCAPES)
-async def test_a_timeout_leaves_no_descendant_alive(execute: Execute, runtime: Runtime, escape: str) -> None:
-    found = await execute(escape, timeoutMs=400)
+async def test_a_timeout_leaves_no_descendant_alive(
+    execute: Execute, runtime: Runtime, escaped: Callable[[], bool], escape: str
+) -> None:
+    found = await execute(escape, timeoutMs=1000)
     assert found["exitCode"] == 124
+    assert escaped()
     assert runtime.descendants() == {}
     assert not running("sleep 33.0125")
 
 
 @pytest.mark.parametrize("escape", ESCAPES.values(), ids=ESCAPES)
-async def test_a_client_that_hangs_up_leaves_no_descendant_alive(runtime: Runtime, escape: str) -> None:
+async def test_a_client_that_hangs_up_leaves_no_descendant_alive(
+    runtime: Runtime, escaped: Callable[[], bool], escape: str
+) -> None:
     async with aiohttp.ClientSession(runtime.url) as http:
-        with contextlib.suppress(TimeoutError):
-            await http.post(
-                "/api/execute", json={"command": escape}, timeout=aiohttp.ClientTimeout(total=0.4)
-            )
+        call = asyncio.create_task(http.post("/api/execute", json={"command": escape}))
+        await soon(escaped)
+        assert runtime.descendants() != {}
+        call.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await call
     await soon(lambda: runtime.descendants() == {} and not running("sleep 33.0125"), timeout=12)
 
 
@@ -61,13 +87,13 @@ async def test_a_client_that_wants_its_buffered_command_to_go_on_may_hang_up(run
 
 async def test_who_ignores_sigterm_is_killed_after_five_seconds(execute: Execute) -> None:
     begun = time.monotonic()
-    found = await execute("trap '' TERM; echo ignoring; while :; do sleep 0.1; done", timeoutMs=100)
-    assert 5 <= time.monotonic() - begun < 8
+    found = await execute("trap '' TERM; echo ignoring; while :; do sleep 0.1; done", timeoutMs=500)
+    assert 5 <= time.monotonic() - begun < 9
     assert (found["exitCode"], found["stdout"]) == (124, "ignoring\n")
 
 
 async def test_who_cleans_up_on_sigterm_has_time_to_and_is_heard(execute: Execute) -> None:
-    found = await execute("trap 'sleep 0.2; echo cleaned; exit' TERM; sleep 9 & wait", timeoutMs=200)
+    found = await execute("trap 'sleep 0.2; echo cleaned; exit' TERM; sleep 9 & wait", timeoutMs=500)
     assert found["stdout"] == "cleaned\n"
     assert found["exitCode"] == 124
 
@@ -92,10 +118,12 @@ async def test_where_limits_cannot_mark_processes_the_environment_does(start: Ca
     if shutil.which("prlimit") is None:
         pytest.skip("util-linux has prlimit")
     runtime = start(prefix=["prlimit", "--rttime=1000000:1000000"])
+    mark = runtime.workspace / "escaped"
     async with aiohttp.ClientSession(runtime.url) as http:
-        body = {"command": "setsid sh -c '(sleep 33.0128 &)'; sleep 9", "timeoutMs": 400}
+        body = {"command": f"setsid sh -c '(sleep 33.0128 &); : > {mark}'; sleep 9", "timeoutMs": 1000}
         async with http.post("/api/execute", json=body) as response:
             assert (await response.json())["exitCode"] == 124
+    assert mark.exists()
     assert runtime.descendants() == {}
 
 
@@ -211,7 +239,7 @@ async def test_each_process_gets_one_sigterm_and_not_two(execute: Execute) -> No
     script = (
         "trap 'echo asked; sleep 0.3; exit' TERM; setsid sh -c 'trap \"echo asked\" TERM; sleep 9' & wait"
     )
-    found = await execute(script, timeoutMs=300)
+    found = await execute(script, timeoutMs=1000)
     assert found["stdout"] == "asked\nasked\n"
 
 
