@@ -12,7 +12,7 @@ help: ## Show this list
 venv: ## The developer's environment, from the lock file
 	@hack/venv.sh
 
-lint: venv ## Format, lint, types, import rules, generated files
+lint: venv ## Format, lint, types, import rules
 	@hack/lint.sh
 
 format: venv ## Rewrite the code in the project's format

@@ -4,7 +4,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 compile() { # name, where the requirements are read from, more options
   local name=$1 source=$2; shift 2
-  .venv/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
+  .venv/bin/uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
     --no-annotate --custom-compile-command 'make lock' "$@" -o "requirements/$name.lock" "$source"
 }
 extra() { # what a room needs of others, without the SDK's own dependencies

@@ -1,4 +1,4 @@
-"""The requests the SDK makes, as values. Pure: the sync and the async client send the same ones."""
+"""The requests the SDK makes, as values. Pure: nothing is sent here."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What httpx's failures mean for somebody who wanted to reach a cluster. Pure, for sync and async alike."""
+"""What httpx's failures mean for somebody who wanted to reach a cluster. Pure."""
 
 from __future__ import annotations
 

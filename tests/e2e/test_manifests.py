@@ -137,3 +137,8 @@ def test_kubectl_lists_sandboxes_by_each_of_their_names(kubectl: Kubectl, change
 def test_kubectl_explains_the_fields(kubectl: Kubectl, field: str, words: str) -> None:
     shown = " ".join(kubectl("explain", field).stdout.split())
     assert words in shown
+
+
+def test_kubectl_explains_a_sandbox_as_a_whole(kubectl: Kubectl) -> None:
+    shown = kubectl("explain", "sandbox", "--recursive").stdout
+    assert {"sleepAfter", "workspace", "egress", "conditions"} <= set(shown.split())

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from sandpod.cli import _advice, _arguments, _output
 from sandpod.cli._arguments import Parser, tell
-from sandpod.errors import Conflict, Forbidden, Invalid, NotFound, SandpodError, TimedOut
+from sandpod.errors import Invalid, NotFound, SandpodError
 
 if TYPE_CHECKING:
     from sandpod._client import Client
@@ -91,7 +91,7 @@ def _begin(args: argparse.Namespace, client: Client, sandbox: Sandbox) -> _Outco
             return _Outcome.ABSENT
         tell(str(_advice.not_found(client, name=sandbox.name)))
         return _Outcome.FAILED
-    except (Forbidden, Conflict) as error:
+    except SandpodError as error:
         tell(str(error))
         return _Outcome.FAILED
     return _Outcome.GOING
@@ -101,7 +101,7 @@ def _end(args: argparse.Namespace, sandbox: Sandbox) -> bool:
     try:
         if args.wait:
             sandbox.wait_deleted(timeout=args.timeout)
-    except TimedOut as error:
+    except SandpodError as error:
         tell(str(error))
         return False
     print(f"{_output.qualified(sandbox.to_dict())} deleted", flush=True)
