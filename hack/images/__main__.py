@@ -51,7 +51,11 @@ def main() -> None:
     cluster = os.environ["SANDPOD_CLUSTER"]
     cache.mkdir(parents=True, exist_ok=True)
     with (cache / "images.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # two at once would build everything twice
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)  # two at once would build everything twice
+        except BlockingIOError:
+            say("waiting for another run of hack/images")
+            fcntl.flock(lock, fcntl.LOCK_EX)
         log = cache / "images.log"
         log.write_bytes(b"")
         tags = build_all(base=engine.base_image(ROOT, log=log), log=log)
