@@ -113,15 +113,31 @@ def is_writable_directory(path: str) -> bool:
 
 
 class Environment:
-    """What every command starts with. The bind adds to it once."""
+    """What every command starts with. The bind adds to it once; later it can be changed for what starts then,
+    and for the sessions that are there.
+    """
 
     def __init__(self, *, image: Mapping[str, str], workspace: str) -> None:
         self._image = inherited(image, has_service_account=_SERVICE_ACCOUNT.exists())
         self._workspace = workspace
+        self._bound: Environ = {}
+        self._changed: dict[str, tuple[int, str | None]] = {}
+        self.revision = 0
         self.variables = self._complete(self._image)
 
     def bind(self, variables: Mapping[str, str]) -> None:
-        self.variables = self._complete(self._image | dict(variables))
+        self._bound = dict(variables)
+        self._renew()
+
+    def change(self, variables: Mapping[str, str | None]) -> None:
+        """Set variables for all surfaces, or with None unset them."""
+        self.revision += 1
+        self._changed |= {name: (self.revision, value) for name, value in variables.items()}
+        self._renew()
+
+    def changes_since(self, revision: int) -> dict[str, str | None]:
+        """What a shell that was last told at `revision` does not know yet."""
+        return {name: value for name, (at, value) in self._changed.items() if at > revision}
 
     def directory(self) -> str:
         """Where a command starts that does not say where. Looked up each time: the user may remove it."""
@@ -129,6 +145,11 @@ class Environment:
             if Path(place).is_dir() and os.access(place, os.X_OK):
                 return place
         return "/"
+
+    def _renew(self) -> None:
+        changes = {name: value for name, (_, value) in self._changed.items()}
+        kept = {name: value for name, value in (self._image | self._bound).items() if name not in changes}
+        self.variables = self._complete(merged(kept, changes))
 
     def _complete(self, environ: Mapping[str, str]) -> Environ:
         return completed(

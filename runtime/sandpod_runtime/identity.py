@@ -6,7 +6,7 @@ import time
 from dataclasses import dataclass
 
 from sandpod_runtime.errors import Fault
-from sandpod_runtime.models import BindRequest
+from sandpod_runtime.models.lifecycle import BindRequest
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

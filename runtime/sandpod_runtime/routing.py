@@ -1,27 +1,93 @@
-"""From a request's method and path to its handler: exact matches of the raw path, nothing clever.
+"""From a request's method and path to its endpoint: segment by segment as they were sent, nothing clever.
 
 The gateway decides by the same raw path what a user may do; a router that decodes or tidies paths would let
-`/api/%65xecute` slip by it.
+`/api/%65xecute` slip by it. Only what stands where a path says `{id}` is decoded, after it was found.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import unquote
 
+import msgspec
 from aiohttp.web_response import StreamResponse
 
-from sandpod_runtime.errors import Fault
+from sandpod_runtime.errors import Fault, invalid
 from sandpod_runtime.wire import Request
 
 Handler = Callable[[Request], Awaitable[StreamResponse]]
 Route = tuple[str, str]
-Routes = dict[Route, Handler]
+Model = type[msgspec.Struct]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Endpoint:
+    """A handler, and what the reference says of it: the models are the ones that the handler uses."""
+
+    handler: Handler
+    summary: str
+    tag: str
+    # What is read as JSON, and what is read from the query.
+    body: Model | None = None
+    query: Model | None = None
+    # A JSON object; the events of a stream, in the order in which they come; or the type of raw bytes.
+    reply: Model | None = None
+    events: tuple[Model, ...] = ()
+    media: str = ""
+    # The type of a body that is raw bytes.
+    accepts: str = ""
+    # The codes that this endpoint answers besides those that every one may (VALIDATION_FAILED, ...).
+    errors: tuple[str, ...] = ()
+
+
+Routes = Mapping[Route, Endpoint]
 
 
 def route_of(request: Request) -> Route:
     return request.method, request.raw_path.partition("?")[0]
 
 
-def find(routes: Routes, route: Route) -> Handler:
-    if (handler := routes.get(route)) is None:
+class Router:
+    """Literal paths win over those with `{…}`, as the protocol wants it."""
+
+    def __init__(self, routes: Routes) -> None:
+        self._literal = {route: endpoint for route, endpoint in routes.items() if "{" not in route[1]}
+        self._patterns: dict[tuple[str, int], list[tuple[list[str], Endpoint]]] = {}
+        for (method, path), endpoint in routes.items():
+            if "{" in path:
+                segments = path.split("/")
+                self._patterns.setdefault((method, len(segments)), []).append((segments, endpoint))
+
+    def find(self, request: Request, route: Route) -> Endpoint:
+        """Leaves what stood for `{…}` in `request.segments`."""
+        if endpoint := self._literal.get(route):
+            return endpoint
+        given = route[1].split("/")
+        for segments, endpoint in self._patterns.get((route[0], len(given)), ()):
+            if all(
+                want == got or (want[:1] == "{" and got) for want, got in zip(segments, given, strict=True)
+            ):
+                request.segments = {
+                    want[1:-1]: _decoded(want[1:-1], got)
+                    for want, got in zip(segments, given, strict=True)
+                    if want[:1] == "{"
+                }
+                return endpoint
         # Also for a known path with another method: the protocol knows no 405.
         raise Fault("UNKNOWN_ERROR", f"there is nothing at {route[0]} {route[1]}"[:500], status=404)
-    return handler
+
+
+def _decoded(name: str, segment: str) -> str:
+    try:
+        return unquote(segment, errors="strict")
+    except UnicodeDecodeError as error:
+        raise invalid(name, "this is not percent-encoded UTF-8") from error
+
+
+def queried(request: Request, model: type[Any]) -> Any:
+    """The query as `model`: numbers and truth values are read from their texts, the last of equals counts."""
+    try:
+        return msgspec.convert(dict(request.query), model, strict=False)
+    except msgspec.ValidationError as error:
+        message, _, where = str(error).partition(" - at `$")
+        raise invalid(where.rstrip("`").lstrip(".") or "query", message) from error

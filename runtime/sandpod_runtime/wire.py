@@ -3,6 +3,7 @@ bounds.
 """
 
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import TypeVar
 
 import msgspec
@@ -35,9 +36,16 @@ encode = _encoder.encode
 
 
 class Request(BaseRequest):
-    """A request that knows how much memory it holds of the budget; the door gives it back at the end."""
+    """A request that knows how much memory it holds of the budget (the door gives it back at the end), and
+    what stands in its path where the route has a name in braces.
+    """
 
     charged = 0
+    segments: Mapping[str, str] = MappingProxyType({})
+
+
+def reply(body: msgspec.Struct) -> Response:
+    return Response(body=encode(body), headers=JSON_HEADERS)
 
 
 def json_reply(body: Mapping[str, object], *, status: int = 200) -> Response:

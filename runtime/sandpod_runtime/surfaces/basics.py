@@ -8,10 +8,11 @@ from collections.abc import Mapping
 from aiohttp.web_response import StreamResponse
 
 from sandpod_runtime import __version__
-from sandpod_runtime.clock import timestamp
 from sandpod_runtime.environment import Environment
-from sandpod_runtime.routing import Routes
-from sandpod_runtime.wire import Request, json_reply, text_reply
+from sandpod_runtime.gate import GREETING
+from sandpod_runtime.models.basics import CommandsReply, PingReply, VersionReply
+from sandpod_runtime.routing import Endpoint, Routes
+from sandpod_runtime.wire import Request, reply, text_reply
 
 # What a client library may ask to be told; without it, our own version is the truth.
 CONFIGURED_VERSION = "SANDBOX_VERSION"
@@ -24,10 +25,27 @@ class Basics:
 
     def routes(self) -> Routes:
         return {
-            ("GET", "/"): self._greet,
-            ("GET", "/api/ping"): self._ping,
-            ("GET", "/api/version"): self._version,
-            ("GET", "/api/commands"): self._commands,
+            GREETING: Endpoint(
+                handler=self._greet,
+                tag="runtime",
+                summary="A greeting. Needs no credential; for probes.",
+                media="text/plain; charset=utf-8",
+            ),
+            ("GET", "/api/ping"): Endpoint(
+                handler=self._ping, tag="runtime", summary="Whether the runtime is well.", reply=PingReply
+            ),
+            ("GET", "/api/version"): Endpoint(
+                handler=self._version,
+                tag="runtime",
+                summary="The version that clients are told, and the runtime's own.",
+                reply=VersionReply,
+            ),
+            ("GET", "/api/commands"): Endpoint(
+                handler=self._commands,
+                tag="runtime",
+                summary="The programs on the image's PATH.",
+                reply=CommandsReply,
+            ),
         }
 
     async def _greet(self, _: Request) -> StreamResponse:
@@ -35,28 +53,16 @@ class Basics:
 
     async def _ping(self, _: Request) -> StreamResponse:
         uptime = round(time.monotonic() - self._begun, 3)
-        return json_reply(
-            {
-                "success": True,
-                "status": "healthy",
-                "message": "healthy",
-                "uptime": uptime,
-                "timestamp": timestamp(),
-            }
-        )
+        return reply(PingReply(status="healthy", message="healthy", uptime=uptime))
 
     async def _version(self, _: Request) -> StreamResponse:
         version = self._environment.variables.get(CONFIGURED_VERSION) or __version__
-        return json_reply(
-            {"success": True, "version": version, "runtimeVersion": __version__, "timestamp": timestamp()}
-        )
+        return reply(VersionReply(version=version, runtime_version=__version__))
 
     async def _commands(self, _: Request) -> StreamResponse:
         # Looking at some thousand files takes longer than other requests should wait.
         found = await asyncio.to_thread(programs, self._environment.variables)
-        return json_reply(
-            {"success": True, "availableCommands": found, "count": len(found), "timestamp": timestamp()}
-        )
+        return reply(CommandsReply(available_commands=found, count=len(found)))
 
 
 def programs(environ: Mapping[str, str]) -> list[str]:

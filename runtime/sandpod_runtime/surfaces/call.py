@@ -2,20 +2,18 @@
 it.
 """
 
-import os
 from binascii import Error as Base64Error
 from binascii import a2b_base64
 from dataclasses import dataclass
 
 from sandpod_runtime.environment import Environ, Environment, merged, name_problem
 from sandpod_runtime.errors import Fault, invalid
-from sandpod_runtime.models import ExecuteRequest
+from sandpod_runtime.models.exec import ExecuteRequest
+from sandpod_runtime.paths import checked, resolved
+from sandpod_runtime.session.ids import named_or_hinted
 from sandpod_runtime.wire import Request
 
-# What the SDK sends as a session id when its user has turned sessions off.
-NO_SESSION = "__DISABLE_SESSION__"
 DEFAULT_OUTPUT = 64 << 20
-LONGEST_PATH = 4096
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -60,22 +58,7 @@ def understood(body: ExecuteRequest, *, request: Request, environment: Environme
 
 
 def _refuse_sessions(body: ExecuteRequest, request: Request) -> None:
-    # The empty string counts as "not given", and then a header or the query may name a session.
-    # `Authorization`, which 0.12 reads as well, may carry a real credential and is never taken for an id.
-    given = body.session_id or next(
-        filter(
-            None,
-            (
-                request.headers.get("X-Session-Id"),
-                request.query.get("session"),
-                request.query.get("sessionId"),
-            ),
-        ),
-        NO_SESSION,
-    )
-    if not given.strip():
-        raise invalid("sessionId", "a session id cannot be blank")
-    if given != NO_SESSION:
+    if named_or_hinted(body.session_id, request):
         raise invalid("sessionId", "sessions are not there yet; leave it out for a stateless command")
 
 
@@ -99,11 +82,7 @@ def _environ(body: ExecuteRequest, environment: Environment) -> Environ:
 def _directory(cwd: str | None, environment: Environment) -> str:
     if not cwd:
         return environment.directory()
-    if "\0" in cwd:
-        raise invalid("cwd", "a path cannot hold NUL", code="INVALID_PATH")
-    if len(os.fsencode(cwd)) > LONGEST_PATH:
-        raise invalid("cwd", f"a path is at most {LONGEST_PATH} bytes long", code="INVALID_PATH")
-    return cwd if cwd.startswith("/") else os.path.join(environment.directory(), cwd)  # noqa: PTH118 (".." is kept)
+    return resolved(checked(cwd, field="cwd"), base=environment.directory())
 
 
 def _stdin(body: ExecuteRequest) -> bytes | None:

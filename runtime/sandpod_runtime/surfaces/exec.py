@@ -13,7 +13,15 @@ from aiohttp.web_response import StreamResponse
 from sandpod_runtime.budget import Budget
 from sandpod_runtime.environment import Environment
 from sandpod_runtime.errors import Fault, invalid
-from sandpod_runtime.models import ExecuteRequest
+from sandpod_runtime.models.exec import (
+    CompleteEvent,
+    ErrorEvent,
+    ExecuteReply,
+    ExecuteRequest,
+    StartEvent,
+    StderrEvent,
+    StdoutEvent,
+)
 from sandpod_runtime.process import shell
 from sandpod_runtime.process.command import Command, Ending
 from sandpod_runtime.process.commands import Commands, TooManyCommandsError
@@ -21,7 +29,7 @@ from sandpod_runtime.process.feed import Feed
 from sandpod_runtime.process.output import Capture
 from sandpod_runtime.process.pipe import Sink
 from sandpod_runtime.process.spawn import Program, SpawnError
-from sandpod_runtime.routing import Routes
+from sandpod_runtime.routing import Endpoint, Routes
 from sandpod_runtime.sse import HEARTBEAT, HEARTBEAT_SECONDS, event, open_stream
 from sandpod_runtime.surfaces.call import Call, understood
 from sandpod_runtime.surfaces.exec_reply import OutputEvents, buffered_reply
@@ -52,7 +60,24 @@ class Exec:
         self._memory = memory
 
     def routes(self) -> Routes:
-        return {("POST", "/api/execute"): self._buffered, ("POST", "/api/execute/stream"): self._streamed}
+        return {
+            ("POST", "/api/execute"): Endpoint(
+                handler=self._buffered,
+                tag="exec",
+                summary="Run one command; the reply comes when it has ended.",
+                body=ExecuteRequest,
+                reply=ExecuteReply,
+                errors=("INVALID_COMMAND", "COMMAND_EXECUTION_ERROR", "RESOURCE_BUSY"),
+            ),
+            ("POST", "/api/execute/stream"): Endpoint(
+                handler=self._streamed,
+                tag="exec",
+                summary="Run one command; its output comes as it is written.",
+                body=ExecuteRequest,
+                events=(StartEvent, StdoutEvent, StderrEvent, CompleteEvent, ErrorEvent),
+                errors=("INVALID_COMMAND", "STREAM_START_ERROR", "RESOURCE_BUSY"),
+            ),
+        }
 
     async def _buffered(self, request: Request) -> StreamResponse:
         call = await self._call(request, streamed=False)

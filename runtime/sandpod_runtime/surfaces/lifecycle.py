@@ -11,10 +11,10 @@ from sandpod_runtime.environment import Environment, name_problem
 from sandpod_runtime.errors import invalid
 from sandpod_runtime.gate import BIND
 from sandpod_runtime.identity import Identity
-from sandpod_runtime.models import BindRequest
+from sandpod_runtime.models.lifecycle import BindReply, BindRequest, LifecycleReply
 from sandpod_runtime.process.commands import Commands
-from sandpod_runtime.routing import Routes
-from sandpod_runtime.wire import Bodies, Request, json_reply
+from sandpod_runtime.routing import Endpoint, Routes
+from sandpod_runtime.wire import Bodies, Request, reply
 
 TOKEN_HEADER = "X-Sandpod-Bind-Token"  # noqa: S105 (the header's name)
 
@@ -32,7 +32,22 @@ class Lifecycle:
         self._bodies = bodies
 
     def routes(self) -> Routes:
-        return {BIND: self._bind, ("GET", "/api/lifecycle"): self._show}
+        return {
+            BIND: Endpoint(
+                handler=self._bind,
+                tag="lifecycle",
+                summary="The operator tells the runtime whom it is for; once.",
+                body=BindRequest,
+                reply=BindReply,
+                errors=("UNAUTHENTICATED", "ALREADY_BOUND"),
+            ),
+            ("GET", "/api/lifecycle"): Endpoint(
+                handler=self._show,
+                tag="lifecycle",
+                summary="Whom the runtime is for, since when, and when it will sleep.",
+                reply=LifecycleReply,
+            ),
+        }
 
     async def _bind(self, request: Request) -> StreamResponse:
         self._identity.check_token(request.headers.get(TOKEN_HEADER, ""))
@@ -52,23 +67,20 @@ class Lifecycle:
                 "pod": wanted.pod.name,
             },
         )
-        return json_reply({"success": True, "runtimeVersion": __version__, "timestamp": timestamp()})
+        return reply(BindReply(runtime_version=__version__))
 
     async def _show(self, _: Request) -> StreamResponse:
         bound = self._identity.bound
-        about: dict[str, object] = {
-            "success": True,
-            "bound": bound is not None,
-            "runtimeVersion": __version__,
-            "startedAt": timestamp(self._identity.started_at),
-            "runningCommands": len(self._commands),
-        }
+        about = LifecycleReply(
+            bound=bound is not None,
+            runtime_version=__version__,
+            started_at=timestamp(self._identity.started_at),
+            running_commands=len(self._commands),
+        )
         if bound is not None:
-            about |= {
-                "boundAt": timestamp(bound.at),
-                "sandbox": bound.request.sandbox,
-                "pod": bound.request.pod,
-                "sleepAfterSeconds": bound.request.lifecycle.sleep_after_seconds,
-                "keepAlive": bound.request.lifecycle.keep_alive,
-            }
-        return json_reply(about | {"timestamp": timestamp()})
+            about.bound_at = timestamp(bound.at)
+            about.sandbox = bound.request.sandbox
+            about.pod = bound.request.pod
+            about.sleep_after_seconds = bound.request.lifecycle.sleep_after_seconds
+            about.keep_alive = bound.request.lifecycle.keep_alive
+        return reply(about)

@@ -9,9 +9,11 @@ import aiohttp
 import pytest
 import pytest_asyncio
 from sandpod_runtime.budget import Budget
+from sandpod_runtime.connection import ControlServer, Crowd
 from sandpod_runtime.gate import Gate
 from sandpod_runtime.identity import Identity
-from sandpod_runtime.server import ControlServer, Crowd, Door
+from sandpod_runtime.routing import Router
+from sandpod_runtime.server import Door
 
 from tests.support.runtime import Runtime, soon
 
@@ -23,9 +25,8 @@ NOT_WHOLE = [b"", b"GET / HTTP/1.1\r\nHost: localhost\r\n"]
 async def impatient() -> AsyncIterator[int]:
     """The runtime's own server with little patience, in this process."""
     gate = Gate(Identity(bind_sha256="", insecure=True))
-    server = ControlServer(
-        Door(gate=gate, routes={}, memory=Budget(1 << 20)), crowd=Crowd(most=9, head_seconds=HEAD_SECONDS)
-    )
+    door = Door(gate=gate, router=Router({}), memory=Budget(1 << 20))
+    server = ControlServer(door.handle, crowd=Crowd(most=9, head_seconds=HEAD_SECONDS))
     listener = await asyncio.get_running_loop().create_server(server, "127.0.0.1", 0)
     yield listener.sockets[0].getsockname()[1]
     listener.close()

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sandpod_runtime import clock, sse
 from sandpod_runtime.errors import STATUS, Fault, invalid
-from sandpod_runtime.models import ExecuteRequest
+from sandpod_runtime.models.exec import ExecuteRequest
 from sandpod_runtime.surfaces.exec_reply import OutputEvents
 from sandpod_runtime.wire import decoded
 

@@ -1,0 +1,12 @@
+"""A session's state at one moment, as other surfaces start from it."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Snapshot:
+    directory: str
+    # What the session exports.
+    environ: dict[str, str]
+    # Shell text that makes a new shell like this one: variables, functions, aliases, options.
+    script: bytes
