@@ -13,10 +13,11 @@ API: Final = {
     "backup": "files",
     "delete": "files",
     "exists": "files",
-    "git": "files",
     "list-files": "files",
     "mkdir": "files",
     "move": "files",
+    "port-watch": "ports",
+    "ports": "ports",
     "read": "files",
     "rename": "files",
     "watch": "files",
@@ -26,6 +27,7 @@ API: Final = {
 API_FAMILIES: Final = {"file": "files", "process": "processes", "terminal": "terminals"}
 SOCKETS: Final = {"pty": "terminals", "terminal": "terminals"}
 
+READING: Final = ("GET", "HEAD")
 VERBS: Final = {"GET": "get", "HEAD": "get", "DELETE": "delete"}
 
 
@@ -45,6 +47,9 @@ def permission_for(*, method: str, path: str, upgrade: bool) -> Permission:
         raise BadRequest("the path has a segment . or ..: send the path that it leads to")
     if segments[:2] == ["api", "bind"]:
         raise NotFound("api/bind is between the operator and the runtime")
+    if segments[:2] == ["api", "lifecycle"] and method not in READING:
+        # Who may run commands may not for that reason decide when the sandbox sleeps: its spec does.
+        raise NotFound("api/lifecycle can be read here; how a sandbox sleeps is set in its spec")
     # A socket is two-way from the first byte on: `get` alone, which viewers have, must not open a terminal.
     verb = "create" if upgrade else VERBS.get(method, "create")
     # Raw, as the runtime's router matches it: no escape turns one of its paths into another sub-resource's.

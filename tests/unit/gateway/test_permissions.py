@@ -26,7 +26,15 @@ TABLE = [
     ("POST", "/api/backup/create", "create", "files"),
     ("GET", "/api/files/etc/passwd", "get", "files"),
     ("PUT", "/api/file", "create", "files"),
-    ("POST", "/api/git/checkout", "create", "files"),
+    ("POST", "/api/git/checkout", "create", "exec"),
+    ("GET", "/api/files/archive", "get", "files"),
+    ("HEAD", "/api/files/raw", "get", "files"),
+    ("PUT", "/api/files/raw", "create", "files"),
+    ("GET", "/api/ports", "get", "ports"),
+    ("POST", "/api/port-watch", "create", "ports"),
+    ("POST", "/api/environment", "create", "exec"),
+    ("GET", "/api/system/stats/stream", "get", "exec"),
+    ("GET", "/metrics", "get", "exec"),
     ("POST", "/api/process/start", "create", "processes"),
     ("GET", "/api/process/list", "get", "processes"),
     ("GET", "/api/process/p1/logs", "get", "processes"),
@@ -61,6 +69,13 @@ def test_a_viewer_who_may_get_cannot_open_a_terminal(path: str) -> None:
 def test_the_bind_is_never_reachable_however_it_is_spelt(path: str) -> None:
     with pytest.raises(NotFound):
         permission_for(method="POST", path=path, upgrade=False)
+
+
+@pytest.mark.parametrize("path", ["/api/lifecycle", "/api/lifecycle/lease", "//api/%6cifecycle/sleep"])
+@pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE", "OPTIONS", "get"])
+def test_who_may_run_commands_may_not_for_that_reason_decide_when_it_sleeps(path: str, method: str) -> None:
+    with pytest.raises(NotFound):
+        permission_for(method=method, path=path, upgrade=False)
 
 
 @pytest.mark.parametrize(
