@@ -6,6 +6,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 
+from sandpod_runtime.errors import Fault
 from sandpod_runtime.process import tree
 from sandpod_runtime.process.command import Command, Ending
 from sandpod_runtime.process.marks import Marks
@@ -22,8 +23,15 @@ _SHUTDOWN_GRACE = 2.0
 logger = logging.getLogger(__name__)
 
 
-class TooManyCommandsError(Exception):
+class TooManyCommandsError(Fault):
     """As many commands run as may."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "RESOURCE_BUSY",
+            f"{LIMIT} commands are running, which is the limit",
+            suggestion="wait for one to end, or give commands a timeoutMs",
+        )
 
 
 class Commands:
@@ -33,6 +41,7 @@ class Commands:
         self._table = tree.ProcessTable(self._marks)
         self._reaper = Reaper(asyncio.get_running_loop())
         self._running: set[Command] = set()
+        self._closed = False
         self._lingering: deque[OutputPipe] = deque()
 
     def __len__(self) -> int:
@@ -48,12 +57,15 @@ class Commands:
         stderr: Sink,
         timeout: float | None,
     ) -> Command:
-        """Raises TooManyCommandsError or SpawnError, and then has done nothing.
+        """Raises Fault (too many, or the runtime is stopping) or SpawnError, and then has done nothing.
 
         `stdin_done` is told, later than this call, that `stdin` is no longer held.
         """
+        if self._closed:
+            # Its request was admitted before the end began, and its body came after.
+            raise Fault("CONTAINER_UNAVAILABLE", "the runtime is stopping; nothing was done")
         if len(self._running) >= LIMIT:
-            raise TooManyCommandsError(f"{LIMIT} commands are running, which is the limit")
+            raise TooManyCommandsError
         mark = self._marks.new()
         environ = self._marks.put_on(mark, program.environ)
         begun = time.monotonic()
@@ -76,7 +88,10 @@ class Commands:
         return command
 
     async def end_all(self) -> None:
-        """End every process below the runtime, also those that commands left in the background."""
+        """End every process below the runtime, also those that commands left in the background. From now on
+        nothing starts.
+        """
+        self._closed = True
         if not await tree.end(self._table.descendants, grace=_SHUTDOWN_GRACE):
             logger.warning(
                 "processes outlived SIGKILL", extra={"pids": sorted(self._table.descendants().pids)}

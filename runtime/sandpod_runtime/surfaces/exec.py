@@ -147,8 +147,8 @@ class Exec:
                 request.charged -= charge
                 return command
         except TooManyCommandsError as error:
-            hint = "wait for one to end, or give commands a timeoutMs"
-            raise Fault("RESOURCE_BUSY", str(error), context=context, suggestion=hint) from error
+            error.context = context
+            raise
         except shell.NoShellError as error:
             raise Fault(failure.code, str(error), context=context, operation=failure.operation) from error
         except SpawnError as error:
