@@ -1,0 +1,1 @@
+"""What the sandbox is made of and how much of it is used: operating system, tools, CPU, memory, disk."""
