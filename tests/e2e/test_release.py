@@ -104,7 +104,7 @@ def test_a_sandbox_made_while_nobody_was_there_starts_afterwards(sandbox: Sandbo
     try:
         kubectl("-n", SYSTEM, "wait", "pod", "-l", "app.kubernetes.io/component=operator", "--for=delete")
         box = sandbox()
-        done = sandpod("exec", "-n", box.namespace, "box", "--timeout-start=0", "--", "true", check=False)
+        done = sandpod("exec", "-n", box.namespace, "box", "--start-timeout=0", "--", "true", check=False)
         assert done.returncode == 125
     finally:
         kubectl("scale", *deployment, "--replicas=1")

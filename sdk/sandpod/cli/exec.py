@@ -70,7 +70,7 @@ def configure(parser: Parser) -> None:
         help="end the command after this time, such as 30s",
     )
     parser.add_argument(
-        "--timeout-start",
+        "--start-timeout",
         metavar="TIME",
         type=_arguments.duration,
         default=120.0,
@@ -107,13 +107,13 @@ def run(args: argparse.Namespace) -> int:
             cwd=args.cwd,
             timeout=args.timeout,
             stdin=stdin,
-            start_timeout=args.timeout_start,
+            start_timeout=args.start_timeout,
             on_wait=_Waiting(args.name).tell,
         )
     except NotFound as error:
         raise _advice.not_found(client, name=args.name, program=args.program) from error
     except TimedOut as error:
-        raise _advice.not_ready(error, waited=args.timeout_start) from error
+        raise _advice.not_ready(error, waited=args.start_timeout) from error
     with stream:
         return _as_json(stream, begun=begun) if args.json else _as_it_comes(stream)
 

@@ -6,7 +6,6 @@ import secrets
 import signal
 import subprocess
 import tarfile
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -192,7 +191,9 @@ def test_waiting_asks_the_cluster_once(cli: Cli, api: ApiServer, eventually: Eve
     api.add("slow", ready=False)
     with cli.started("exec", "slow", "--", "true") as process:
         eventually(lambda: api.asked("GET", "watch=1") == 1)
-        time.sleep(1)
+        for reason in ("Unschedulable", "ImageMissing", "Unschedulable"):
+            api.set_status("slow", phase="Starting", ready=False, reason=reason, message="so it is")
+            eventually(lambda reason=reason: reason.encode() in process.stderr.readline())
         assert len(api.requests) == 3
         api.set_status("slow", phase="Running", ready=True, reason="Answering")
         assert process.wait(timeout=10) == 0
@@ -217,12 +218,12 @@ def test_a_start_that_takes_too_long_ends_with_125_and_says_what_it_waits_for(
     api.set_status(
         "slow", phase="Starting", ready=False, reason="Unschedulable", message="no node has 64 CPUs"
     )
-    done = cli("exec", "slow", "--timeout-start", "0.5s", "--", "true")
+    done = cli("exec", "slow", "--start-timeout", "0.5s", "--", "true")
     assert done.returncode == 125
     assert b"slow: Starting, Unschedulable: no node has 64 CPUs\n" in done.stderr
     assert b"slow is not Ready after 0.5s: Unschedulable.\n" in done.stderr
     assert b"kubectl describe sandbox slow -n default" in done.stderr
-    assert cli("exec", "slow", "--timeout-start", "0", "--", "true").returncode == 125
+    assert cli("exec", "slow", "--start-timeout", "0", "--", "true").returncode == 125
 
 
 def test_who_may_run_but_not_look_is_served_as_well(cli: Cli, api: ApiServer) -> None:

@@ -189,7 +189,7 @@ def completed(*words: str) -> list[str]:
 def test_commands_and_options_complete() -> None:
     assert completed("e") == ["exec"]
     assert set(completed("")) == set(COMMANDS)
-    assert completed("exec", "demo", "--timeo") == ["--timeout", "--timeout-start"]
+    assert completed("exec", "demo", "--ti") == ["--timeout"]
     assert "--namespace" in completed("-n", "x", "delete", "--n")
     assert completed("completion", "z") == ["zsh"]
     assert completed("get", "-o", "") == ["wide", "json", "yaml", "name"]
