@@ -10,6 +10,7 @@ from sandpod_runtime.identity import Identity
 from sandpod_runtime.options import Options
 from sandpod_runtime.process.commands import Commands
 from sandpod_runtime.routing import Routes
+from sandpod_runtime.state import StateDirectory
 from sandpod_runtime.surfaces.basics import Basics
 from sandpod_runtime.surfaces.exec import Exec
 from sandpod_runtime.surfaces.lifecycle import Lifecycle
@@ -24,6 +25,7 @@ class Parts:
         self.memory = budget.for_this_machine()
         self.bodies = Bodies(self.memory)
         self.disk = Disk()
+        self.state = StateDirectory(options.state)
         self.activity = Activity()
         self.environment = Environment(image=image, workspace=options.workspace)
         self.identity = Identity(bind_sha256=options.bind_sha256, insecure=options.insecure)

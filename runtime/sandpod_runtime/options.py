@@ -5,11 +5,13 @@ Everything else arrives later, in the bind, so that a pod can start before anybo
 
 import os
 import string
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 CONTROL_PORT = 3000
 WORKSPACE = "/workspace"
 BIND_VARIABLE = "SANDPOD_BIND_SHA256"
+# Where the kubelet reads why a container has ended.
+TERMINATION_LOG = "/dev/termination-log"
 LEVELS = ("debug", "info", "warning", "error")
 
 
@@ -24,6 +26,10 @@ class Options:
     workspace: str = WORKSPACE
     log_level: str = "info"
     bind_sha256: str = ""
+    state: str | None = None
+    # Without a bind nobody says so; None is never.
+    sleep_after: float | None = None
+    termination_log: str = TERMINATION_LOG
 
 
 def read(arguments: list[str]) -> Options:
@@ -36,9 +42,7 @@ def read(arguments: list[str]) -> Options:
             f"{BIND_VARIABLE} must hold the SHA-256 of the bind token, as 64 hexadecimal digits. "
             "The operator sets it; to try the runtime on your own machine, add --insecure."
         )
-    return Options(
-        port=chosen.port, workspace=chosen.workspace, log_level=chosen.log_level, bind_sha256=digest
-    )
+    return replace(chosen, bind_sha256=digest)
 
 
 def _parse(arguments: list[str]) -> Options:
@@ -56,14 +60,38 @@ def _parse(arguments: list[str]) -> Options:
     )
     parser.add_argument("--workspace", default=WORKSPACE, help="where commands start (default: /workspace)")
     parser.add_argument("--log-level", choices=LEVELS, default="info")
+    parser.add_argument(
+        "--state",
+        metavar="DIR",
+        help="what shall outlive a sleep (default: /var/lib/sandpod where it is writable, else nothing)",
+    )
+    parser.add_argument(
+        "--sleep-after",
+        type=float,
+        metavar="SECONDS",
+        help="end after so long without work (default: never, unless a bind says so)",
+    )
+    parser.add_argument(
+        "--termination-log",
+        default=TERMINATION_LOG,
+        metavar="FILE",
+        help="where to write why it ended (default: /dev/termination-log where that is)",
+    )
     found = parser.parse_args(arguments)
     if not 0 <= found.port <= 65535:
         raise OptionsError(f"--port {found.port}: a port is a number from 0 to 65535")
-    if not found.workspace.startswith("/"):
-        raise OptionsError(f"--workspace {found.workspace}: give an absolute path")
+    for option in ("workspace", "state", "termination_log"):
+        path: str | None = getattr(found, option)
+        if path is not None and not path.startswith("/"):
+            raise OptionsError(f"--{option.replace('_', '-')} {path}: give an absolute path")
+    if found.sleep_after is not None and not found.sleep_after > 0:
+        raise OptionsError(f"--sleep-after {found.sleep_after}: give a number of seconds above 0")
     return Options(
         port=found.port,
         insecure=found.insecure,
         workspace=found.workspace,
         log_level=found.log_level,
+        state=found.state,
+        sleep_after=found.sleep_after,
+        termination_log=found.termination_log,
     )

@@ -1,0 +1,77 @@
+"""Where the runtime keeps what shall be there after a sleep: sessions, backups, changes of the environment.
+
+A sandbox with a workspace has a part of its volume mounted at DEFAULT. Without one, a directory of our own
+holds it for as long as the runtime lives.
+"""
+
+import errno
+import os
+import stat
+import threading
+from pathlib import Path
+
+DEFAULT = "/var/lib/sandpod"
+# The image may have a root file system that cannot be written.
+_PLACES = ("/tmp", "/var/tmp", "/dev/shm")  # noqa: S108 (what is made there is private and has a random name)
+_RANDOM_BYTES = 8
+
+
+class StateDirectory:
+    def __init__(self, chosen: str | None = None, *, default: str = DEFAULT) -> None:
+        """`chosen` is made when it is not there; `default` is used when it is there."""
+        if chosen is None and Path(default).is_dir() and os.access(default, os.W_OK | os.X_OK):
+            chosen = default
+        self.persistent = chosen is not None
+        self._root = None if chosen is None else Path(chosen)
+        # Surfaces ask from the threads that do their work on the disk.
+        self._lock = threading.Lock()
+
+    def path(self, name: str) -> str:
+        """The private directory of this name, made when it is not there. Raises OSError."""
+        with self._lock:
+            if self._root is None:
+                self._root = _fresh()
+            elif self.persistent:
+                self._root.mkdir(mode=0o700, parents=True, exist_ok=True)
+            else:
+                # A cleaner of /tmp may have removed it, and somebody else may have made another one.
+                _make_private(self._root, must_be_ours=True)
+            found = self._root / name
+            _make_private(found)
+            return str(found)
+
+    def dispose(self) -> None:
+        """Remove what is of no use to a later runtime."""
+        if not self.persistent and self._root is not None:
+            import shutil  # only here, at the end: a cold start does without
+
+            shutil.rmtree(self._root, ignore_errors=True)
+
+
+def _fresh() -> Path:
+    trouble = OSError("there is no place for the state directory")
+    for place in _PLACES:
+        root = Path(place, f"sandpod-{os.urandom(_RANDOM_BYTES).hex()}")
+        try:
+            root.mkdir(mode=0o700)
+        except OSError as error:
+            trouble = error
+        else:
+            return root
+    raise trouble
+
+
+def _make_private(path: Path, *, must_be_ours: bool = False) -> None:
+    try:
+        path.mkdir(mode=0o700)
+    except FileExistsError:
+        found = path.lstat()
+        # A link would make us write wherever somebody else wants.
+        if not stat.S_ISDIR(found.st_mode):
+            raise NotADirectoryError(errno.ENOTDIR, "this is not a directory", str(path)) from None
+        ours = found.st_uid == os.geteuid()
+        if must_be_ours and not ours:
+            raise PermissionError(errno.EACCES, "this directory is somebody else's", str(path)) from None
+        if ours and stat.S_IMODE(found.st_mode) & 0o077:
+            # Kubernetes opens what is on a volume to the pod's group when it mounts it.
+            path.chmod(0o700)
