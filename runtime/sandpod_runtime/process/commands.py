@@ -9,6 +9,7 @@ from collections.abc import Callable
 from sandpod_runtime.errors import Fault
 from sandpod_runtime.process import tree
 from sandpod_runtime.process.command import Command, Ending
+from sandpod_runtime.process.leader import Leader
 from sandpod_runtime.process.marks import Marks
 from sandpod_runtime.process.pipe import OutputPipe, Sink
 from sandpod_runtime.process.reaper import Reaper
@@ -61,9 +62,7 @@ class Commands:
 
         `stdin_done` is told, later than this call, that `stdin` is no longer held.
         """
-        if self._closed:
-            # Its request was admitted before the end began, and its body came after.
-            raise Fault("CONTAINER_UNAVAILABLE", "the runtime is stopping; nothing was done")
+        self._refuse_when_closed()
         if len(self._running) >= LIMIT:
             raise TooManyCommandsError
         mark = self._marks.new()
@@ -87,6 +86,16 @@ class Commands:
         command.ended.add_done_callback(lambda ended: self._over(command, ended))
         return command
 
+    def start_on_terminal(self, program: Program, *, terminal: str, on_exit: Callable[[int], None]) -> Leader:
+        """The program gets `terminal` (/dev/pts/…) as its controlling terminal. Raises as `start` does."""
+        self._refuse_when_closed()
+        mark = self._marks.new()
+        environ = self._marks.put_on(mark, program.environ)
+        pid = self._spawner.start_on_terminal(program, environ=environ, terminal=terminal)
+        leader = Leader(pid=pid, mark=mark, table=self._table, on_exit=on_exit)
+        self._reaper.watch(pid, leader.exited)
+        return leader
+
     async def end_all(self) -> None:
         """End every process below the runtime, also those that commands left in the background. From now on
         nothing starts.
@@ -96,6 +105,11 @@ class Commands:
             logger.warning(
                 "processes outlived SIGKILL", extra={"pids": sorted(self._table.descendants().pids)}
             )
+
+    def _refuse_when_closed(self) -> None:
+        if self._closed:
+            # Its request was admitted before the end began, and its body came after.
+            raise Fault("CONTAINER_UNAVAILABLE", "the runtime is stopping; nothing was done")
 
     def _over(self, command: Command, ended: "asyncio.Future[Ending]") -> None:
         self._running.discard(command)

@@ -17,6 +17,9 @@ from dataclasses import dataclass
 _SIGNALS = signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}
 SCRIPT_DESCRIPTOR = 3
 
+# As os.posix_spawn takes them: what the child does with its descriptors before it runs the program.
+Action = tuple[int, int, int] | tuple[int, int, str, int, int]
+
 
 class SpawnError(Exception):
     """The program could not be started; the message is for the caller."""
@@ -57,7 +60,7 @@ class Spawner:
                     stdin, our_stdin = _pipe(read_end=theirs, write_end=ours)
                 our_stdout, stdout = _pipe(read_end=ours, write_end=theirs)
                 our_stderr, stderr = _pipe(read_end=ours, write_end=theirs)
-                pid = self._spawn(program, environ=environ, streams=(stdin, stdout, stderr))
+                pid = self._spawn(program, environ=environ, actions=_dup(stdin, stdout, stderr))
             except OSError as error:
                 raise _explained(error, program) from error
             for descriptor in (our_stdin, our_stdout, our_stderr):
@@ -66,16 +69,25 @@ class Spawner:
             ours.pop_all()
             return Child(pid=pid, stdin=our_stdin, stdout=our_stdout, stderr=our_stderr)
 
-    def _spawn(self, program: Program, *, environ: dict[str, str], streams: tuple[int, int, int]) -> int:
-        wanted = [*enumerate(streams)]
+    def start_on_terminal(self, program: Program, *, environ: dict[str, str], terminal: str) -> int:
+        """The child leads a session of its own before its descriptors are made: so the terminal that it opens
+        becomes its controlling terminal, and job control works.
+        """
+        opened = (os.POSIX_SPAWN_OPEN, 0, terminal, os.O_RDWR, 0)
+        try:
+            return self._spawn(program, environ=environ, actions=[opened, *_dup(0, 0, 0)[1:]])
+        except OSError as error:
+            raise _explained(error, program) from error
+
+    def _spawn(self, program: Program, *, environ: dict[str, str], actions: list[Action]) -> int:
         if program.script is not None:
-            wanted.append((SCRIPT_DESCRIPTOR, program.script))
+            actions.append((os.POSIX_SPAWN_DUP2, program.script, SCRIPT_DESCRIPTOR))
         with _standing_in(program.directory), self._limit_of_open_files():
             return os.posix_spawn(
                 program.path,
                 program.arguments,
                 environ,
-                file_actions=[(os.POSIX_SPAWN_DUP2, ours, theirs) for theirs, ours in wanted],
+                file_actions=actions,
                 setsid=True,
                 setsigdef=_SIGNALS,
                 setsigmask=(),
@@ -103,6 +115,10 @@ def _standing_in(directory: str) -> Generator[None]:
     finally:
         # To stay would keep a file system of the user's busy.
         os.chdir("/")
+
+
+def _dup(stdin: int, stdout: int, stderr: int) -> list[Action]:
+    return [(os.POSIX_SPAWN_DUP2, ours, theirs) for theirs, ours in enumerate((stdin, stdout, stderr))]
 
 
 def _pipe(*, read_end: contextlib.ExitStack, write_end: contextlib.ExitStack) -> tuple[int, int]:
