@@ -98,7 +98,7 @@ class LogsReply(Reply):
     encoding: Encoding | UnsetType = UNSET
 
 
-class ProcessInfoEvent(Event, tag="process_info"):
+class ProcessInfoEvent(Event, tag="process_info", kw_only=True):
     process_id: str
     command: str
     status: Status
@@ -170,7 +170,7 @@ class WaitRequest(msgspec.Struct, rename="camel", kw_only=True):
     port: Annotated[int, Meta(ge=1, le=65535)] | None = None
 
 
-class WaitReply(Reply):
+class WaitReply(Reply, kw_only=True):
     process_id: str
     condition: str = msgspec.field(name="for")
     status: Status
