@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
 
-from sandpod_crds.models import DEFAULT_SLEEP_AFTER, Sandbox
+from sandpod_crds.models import Sandbox
 
 from .conditions import verdicts
 from .errors import BadPodTemplate
@@ -140,7 +140,6 @@ class Case:
         pod = self.pod
         if pod is None or pod.ip is None or not pod.node_responds:
             return None
-        sleep_after = self.spec.sleep_after
         return Ask(
             pod_uid=pod.uid,
             pod_name=pod.name,
@@ -149,8 +148,6 @@ class Case:
             sandbox_name=self.sandbox.metadata.name,
             sandbox_uid=self.sandbox.metadata.uid,
             spec_hash=spec_hash(self.spec),
-            sleep_after_seconds=DEFAULT_SLEEP_AFTER if sleep_after is None else sleep_after,
-            keep_alive=self.spec.keep_alive,
             env=bind_env(self.spec),
         )
 

@@ -47,8 +47,6 @@ class Ask:
     sandbox_name: str
     sandbox_uid: str
     spec_hash: str
-    sleep_after_seconds: float
-    keep_alive: bool
     # Values may be secrets.
     env: dict[str, str] = field(default_factory=dict[str, str], repr=False)
 

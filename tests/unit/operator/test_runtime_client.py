@@ -24,8 +24,6 @@ ASK = Ask(
     sandbox_name=KEY.name,
     sandbox_uid=UID,
     spec_hash="abc",
-    sleep_after_seconds=600,
-    keep_alive=False,
     env={"A": "1"},
 )
 
@@ -117,7 +115,7 @@ async def test_a_runtime_that_takes_the_bind_is_bound(bench: Bench) -> None:
         "pod": {"name": "box", "uid": POD_UID},
         "credential": credential(key=SECRET, namespace=KEY.namespace, pod_uid=POD_UID),
         "env": {"A": "1"},
-        "lifecycle": {"sleepAfterSeconds": 600, "keepAlive": False},
+        "lifecycle": {"keepAlive": True},
     }
 
 
