@@ -178,7 +178,7 @@ def _bind(ask: Ask, secret: str) -> Json:
         "pod": {"name": ask.pod_name, "uid": ask.pod_uid},
         "credential": secret,
         "env": ask.env,
-        # The runtime would sleep by itself. As long as nobody wakes it, it would be started again at once, and
+        # The runtime would sleep by itself. As long as nobody wakes it, it would be started again at once and
         # lose its files for nothing: spec.sleepAfter is among NOT_IMPLEMENTED (conditions.py).
         "lifecycle": {"keepAlive": True},
     }
