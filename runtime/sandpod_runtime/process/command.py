@@ -4,12 +4,14 @@ It belongs to nobody's request: a client may leave while it runs. `ended` is a f
 """
 
 import asyncio
+import contextlib
 import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from sandpod_runtime.process import tree
+from sandpod_runtime.process.hub import Readers
 from sandpod_runtime.process.pipe import InputPipe, OutputPipe, Sink, discard
 from sandpod_runtime.process.spawn import Child
 
@@ -34,8 +36,10 @@ class Command:
         begun: float,
         mark: int,
         table: tree.ProcessTable,
+        readers: Readers,
         stdin: bytes,
         stdin_done: Callable[[], None],
+        stdin_open: bool,
         stdout: Sink,
         stderr: Sink,
         timeout: float | None,
@@ -54,16 +58,21 @@ class Command:
         self._timed_out = False
         self._killing: asyncio.Task[None] | None = None
         self._drain: asyncio.TimerHandle | None = None
-        self._input = (
+        self.input = (
             None
             if child.stdin is None
-            else InputPipe(child.stdin, loop=loop, data=stdin, on_close=stdin_done)
+            else InputPipe(child.stdin, loop=loop, data=stdin, on_taken=stdin_done, keep_open=stdin_open)
         )
         self._pipes = [
-            OutputPipe(descriptor, loop=loop, sink=sink, on_end=self._settle)
+            OutputPipe(descriptor, readers=readers, sink=sink, on_end=self._settle)
             for descriptor, sink in ((child.stdout, stdout), (child.stderr, stderr))
         ]
         self._deadline = None if timeout is None else loop.call_later(timeout, self._time_out)
+
+    @property
+    def has_exited(self) -> bool:
+        """Its shell has ended; some of its output may still be on its way."""
+        return self._exit_code is not None
 
     def exited(self, status: int) -> None:
         """The reaper's word that the shell has ended."""
@@ -81,24 +90,33 @@ class Command:
         for pipe in self._pipes:
             pipe.resume()
 
-    def detach(self) -> None:
-        """The reader has gone: the command goes on, and what it writes is dropped."""
-        for pipe in self._pipes:
-            pipe.divert(discard)
+    def detach(self, stdout: Sink = discard, stderr: Sink = discard) -> None:
+        """The reader has gone: the command goes on, and what it writes goes elsewhere."""
+        for pipe, sink in zip(self._pipes, (stdout, stderr), strict=False):
+            pipe.divert(sink)
 
     def stop(self) -> None:
-        """End the whole tree now; `ended` follows."""
+        """End the whole tree now, and drop what it still writes; `ended` follows."""
         self.detach()
-        self._kill()
+        self.kill()
+
+    def kill(self) -> None:
+        """End the whole tree now; `ended` follows."""
+        if self._killing is None and not self.ended.done():
+            self._killing = self._loop.create_task(self._end_tree())
+
+    def signal(self, number: int, *, whole_tree: bool) -> None:
+        if whole_tree:
+            tree.send(self._members(), number)
+        elif self._exit_code is None:
+            # It is not reaped yet, so that the pid is still its own.
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(self.pid, number)
 
     def _time_out(self) -> None:
         if not self.ended.done():
             self._timed_out = True
-            self._kill()
-
-    def _kill(self) -> None:
-        if self._killing is None and not self.ended.done():
-            self._killing = self._loop.create_task(self._end_tree())
+            self.kill()
 
     async def _end_tree(self) -> None:
         try:
@@ -126,8 +144,8 @@ class Command:
             return
         if self._drain is not None:
             self._drain.cancel()
-        if self._input is not None:
-            self._input.close()
+        if self.input is not None:
+            self.input.close()
         for pipe in self._pipes:
             if pipe.is_open:
                 self._adopt(pipe)

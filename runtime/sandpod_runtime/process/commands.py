@@ -9,6 +9,7 @@ from collections.abc import Callable
 from sandpod_runtime.errors import Fault
 from sandpod_runtime.process import tree
 from sandpod_runtime.process.command import Command, Ending
+from sandpod_runtime.process.hub import Hub
 from sandpod_runtime.process.leader import Leader
 from sandpod_runtime.process.marks import Marks
 from sandpod_runtime.process.pipe import OutputPipe, Sink
@@ -41,6 +42,7 @@ class Commands:
         self._marks = Marks()
         self._table = tree.ProcessTable(self._marks)
         self._reaper = Reaper(asyncio.get_running_loop())
+        self._hub = Hub(asyncio.get_running_loop())
         self._running: set[Command] = set()
         self._closed = False
         self._lingering: deque[OutputPipe] = deque()
@@ -57,10 +59,12 @@ class Commands:
         stdout: Sink,
         stderr: Sink,
         timeout: float | None,
+        stdin_open: bool = False,
     ) -> Command:
         """Raises Fault (too many, or the runtime is stopping) or SpawnError, and then has done nothing.
 
-        `stdin_done` is told, later than this call, that `stdin` is no longer held.
+        `stdin_done` is told, later than this call, that `stdin` is no longer held. With `stdin_open` the
+        command's input can be written to until somebody ends it.
         """
         self._refuse_when_closed()
         if len(self._running) >= LIMIT:
@@ -74,8 +78,10 @@ class Commands:
             begun=begun,
             mark=mark,
             table=self._table,
+            readers=self._hub,
             stdin=stdin or b"",
             stdin_done=stdin_done,
+            stdin_open=stdin_open,
             stdout=stdout,
             stderr=stderr,
             timeout=timeout,

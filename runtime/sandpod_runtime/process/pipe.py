@@ -5,7 +5,10 @@ import fcntl
 import os
 import struct
 import termios
+from collections import deque
 from collections.abc import Callable
+
+from sandpod_runtime.process.hub import Readers
 
 # Enough for a pipe of the usual size in one read.
 _READ = 65_536
@@ -25,11 +28,9 @@ class OutputPipe:
     room.
     """
 
-    def __init__(
-        self, descriptor: int, *, loop: asyncio.AbstractEventLoop, sink: Sink, on_end: Callable[[], None]
-    ) -> None:
+    def __init__(self, descriptor: int, *, readers: Readers, sink: Sink, on_end: Callable[[], None]) -> None:
         self._descriptor = descriptor
-        self._loop = loop
+        self._readers = readers
         self._sink = sink
         self._on_end = on_end
         self._reading = False
@@ -44,7 +45,7 @@ class OutputPipe:
     def resume(self) -> None:
         if not self._reading and not self.ended:
             self._reading = True
-            self._loop.add_reader(self._descriptor, self._read)
+            self._readers.add_reader(self._descriptor, self._read)
 
     def divert(self, sink: Sink) -> None:
         """Give the rest to another sink."""
@@ -52,11 +53,16 @@ class OutputPipe:
         self.resume()
 
     def finish(self) -> None:
-        """Deliver what is in the pipe now, and end there even though somebody may go on writing."""
-        if not self.ended:
+        """Deliver what is in the pipe now, and end there even though somebody may go on writing.
+
+        Also to a sink that is full: a reader who is slow, or stuck, must not hold up the end.
+        """
+        if not self.ended and self._owed is None:
             self._owed = _waiting(self._descriptor)
             if self._owed == 0:
                 self._end()
+            else:
+                self.resume()
 
     def linger(self, on_close: Callable[["OutputPipe"], None]) -> None:
         """After the end: go on reading to nowhere, for a background process would die of a closed pipe."""
@@ -83,9 +89,11 @@ class OutputPipe:
             self.close()
             self._on_end()
             return
-        if not self._sink(data):
-            self._pause()
-        if self._owed is not None:
+        has_room = self._sink(data)
+        if self._owed is None:
+            if not has_room:
+                self._pause()
+        else:
             self._owed -= len(data)
             if self._owed <= 0:
                 self._end()
@@ -93,7 +101,7 @@ class OutputPipe:
     def _pause(self) -> None:
         if self._reading:
             self._reading = False
-            self._loop.remove_reader(self._descriptor)
+            self._readers.remove_reader(self._descriptor)
 
     def _end(self) -> None:
         self._pause()
@@ -102,8 +110,8 @@ class OutputPipe:
 
 
 class InputPipe:
-    """Writes all of `data` to a command's standard input, as fast as it reads, then closes it and lets go of
-    the data.
+    """Writes to a command's standard input as fast as it reads. Each piece has a callback, which is told that
+    the piece is no longer held.
     """
 
     def __init__(
@@ -112,33 +120,71 @@ class InputPipe:
         *,
         loop: asyncio.AbstractEventLoop,
         data: bytes,
-        on_close: Callable[[], None],
+        on_taken: Callable[[], None],
+        keep_open: bool = False,
     ) -> None:
         self._descriptor = descriptor
         self._loop = loop
-        self._rest = memoryview(data)
-        self._on_close = on_close
-        loop.add_writer(descriptor, self._write)
+        self._pieces: deque[tuple[memoryview, Callable[[], None]]] = deque()
+        self._writing = False
+        self._keep_open = keep_open
+        self.pending = 0
+        self.write(data, on_taken)
+
+    @property
+    def accepts(self) -> bool:
+        return self._descriptor >= 0 and self._keep_open
+
+    def write(self, data: bytes, on_taken: Callable[[], None]) -> None:
+        self._pieces.append((memoryview(data), on_taken))
+        self.pending += len(data)
+        self._go_on()
+
+    def end(self) -> None:
+        """Close it when everything is written."""
+        self._keep_open = False
+        if self._descriptor >= 0:
+            self._go_on()
 
     def close(self) -> None:
         if self._descriptor >= 0:
-            self._loop.remove_writer(self._descriptor)
+            self._pause()
             os.close(self._descriptor)
             self._descriptor = -1
-            self._rest = memoryview(b"")
-            self._on_close()
+            self.pending = 0
+            while self._pieces:
+                self._pieces.popleft()[1]()
+
+    def _go_on(self) -> None:
+        if not self._writing:
+            self._writing = True
+            self._loop.add_writer(self._descriptor, self._write)
+
+    def _pause(self) -> None:
+        if self._writing:
+            self._writing = False
+            self._loop.remove_writer(self._descriptor)
 
     def _write(self) -> None:
-        try:
-            written = os.write(self._descriptor, self._rest[:_READ]) if self._rest else 0
-        except BlockingIOError:
-            return
-        except BrokenPipeError:
-            # The command does not want (all of) its input: its own affair.
-            self.close()
-            return
-        self._rest = self._rest[written:]
-        if not self._rest:
+        while self._pieces:
+            data, on_taken = self._pieces.popleft()
+            try:
+                written = os.write(self._descriptor, data[:_READ]) if data else 0
+            except BlockingIOError:
+                self._pieces.appendleft((data, on_taken))
+                return
+            except BrokenPipeError:
+                # The command does not want (all of) its input: its own affair.
+                self._pieces.appendleft((data, on_taken))
+                self.close()
+                return
+            self.pending -= written
+            if written < len(data):
+                self._pieces.appendleft((data[written:], on_taken))
+                return
+            on_taken()
+        self._pause()
+        if not self._keep_open:
             self.close()
 
 

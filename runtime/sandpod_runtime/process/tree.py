@@ -103,7 +103,7 @@ class ProcessTable:
         return found
 
 
-def send(found: Found, number: signal.Signals) -> None:
+def send(found: Found, number: int) -> None:
     for target in found.targets:
         # It ended by itself, or runs as another user (sudo): the caller looks again and sees which.
         with contextlib.suppress(ProcessLookupError, PermissionError):
