@@ -7,8 +7,11 @@ for itself.
 
 import os
 import re
-from collections.abc import Callable, Mapping
+import resource
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
+
+from sandpod_runtime.errors import invalid
 
 RESERVED = "SANDPOD_"
 # The launcher renames the image's LD_* and GLIBC_TUNABLES to these, so that they do not act on the
@@ -23,6 +26,13 @@ _NOBODY_KNOWN = "sandbox"
 # What Kubernetes accepts: printable ASCII without "=". A shell ignores names that it could not have made
 # itself.
 _NAME = re.compile(r"[ -<>-~]+")
+# The kernel takes 128 KiB for one variable with its name, "=" and NUL, and a quarter of the stack's limit
+# (2 MiB, as a rule) for all with the arguments. What is left of that is the calls' own.
+LARGEST_VARIABLE = (128 << 10) - 2
+LARGEST_ENVIRONMENT = 3 << 19
+_LEFT_TO_CALLS = 512 << 10
+_SMALLEST_ENVIRONMENT = 128 << 10
+_POINTER = 8
 
 Environ = dict[str, str]
 
@@ -34,6 +44,32 @@ def name_problem(name: str) -> str | None:
     if name.startswith(RESERVED):
         return f"names that begin with {RESERVED} are reserved"
     return None
+
+
+def checked_variable(name: str, value: str | None, *, field: str) -> str | None:
+    """The value, if the kernel could take it. None unsets."""
+    if problem := name_problem(name):
+        raise invalid(field, problem)
+    if value is not None and "\0" in value:
+        raise invalid(field, "a value cannot hold NUL")
+    if len(name) + len(os.fsencode(value or "")) > LARGEST_VARIABLE:
+        raise invalid(field, f"a variable is at most {LARGEST_VARIABLE >> 10} KiB long")
+    return value
+
+
+def size(variables: Iterable[tuple[str, str | None]]) -> int:
+    """What the kernel needs for them."""
+    return sum(
+        len(os.fsencode(name)) + len(os.fsencode(value or "")) + 2 + _POINTER for name, value in variables
+    )
+
+
+def largest() -> int:
+    """How large all variables may be so that a command with arguments of its own still starts."""
+    stack = resource.getrlimit(resource.RLIMIT_STACK)[0]
+    if stack == resource.RLIM_INFINITY:
+        return LARGEST_ENVIRONMENT
+    return max(_SMALLEST_ENVIRONMENT, min(LARGEST_ENVIRONMENT, stack // 4 - _LEFT_TO_CALLS))
 
 
 def original() -> Environ:
@@ -129,6 +165,19 @@ class Environment:
         self._bound = dict(variables)
         self._renew()
 
+    @property
+    def changes(self) -> dict[str, str | None]:
+        """All that was set (or with None unset) since the bind."""
+        return {name: value for name, (_, value) in self._changed.items()}
+
+    def check_room(self, variables: Mapping[str, str | None]) -> None:
+        """Raises Fault when a change would leave an environment with which no command could start."""
+        most = largest()
+        wanted = self._with(self.changes | dict(variables))
+        # What is unset is remembered as well, for sessions and for the next start.
+        if size(wanted.items()) > most or size((self.changes | dict(variables)).items()) > most:
+            raise invalid("set", f"all variables together are at most {most >> 10} KiB long")
+
     def change(self, variables: Mapping[str, str | None]) -> None:
         """Set variables for all surfaces, or with None unset them."""
         self.revision += 1
@@ -147,9 +196,11 @@ class Environment:
         return "/"
 
     def _renew(self) -> None:
-        changes = {name: value for name, (_, value) in self._changed.items()}
+        self.variables = self._with(self.changes)
+
+    def _with(self, changes: Mapping[str, str | None]) -> Environ:
         kept = {name: value for name, value in (self._image | self._bound).items() if name not in changes}
-        self.variables = self._complete(merged(kept, changes))
+        return self._complete(merged(kept, changes))
 
     def _complete(self, environ: Mapping[str, str]) -> Environ:
         return completed(
