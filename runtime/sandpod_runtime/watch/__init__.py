@@ -1,0 +1,1 @@
+"""Watching directories: the kernel's inotify, filtered by patterns, coalesced for each subscriber."""
