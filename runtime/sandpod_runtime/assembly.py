@@ -14,6 +14,7 @@ from sandpod_runtime.state import StateDirectory
 from sandpod_runtime.surfaces.basics import Basics
 from sandpod_runtime.surfaces.exec import Exec
 from sandpod_runtime.surfaces.lifecycle import Lifecycle
+from sandpod_runtime.surfaces.watch import Watching
 from sandpod_runtime.wire import Bodies
 
 
@@ -47,5 +48,6 @@ def routes(parts: Parts) -> Routes:
             bodies=parts.bodies,
             memory=parts.memory,
         ),
+        Watching(disk=parts.disk, bodies=parts.bodies, workspace=parts.options.workspace),
     )
     return dict(chain.from_iterable(surface.routes().items() for surface in surfaces))
