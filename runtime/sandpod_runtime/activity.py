@@ -1,19 +1,32 @@
-"""When somebody last worked here, and how much is being worked on now: what sleep is decided by."""
+"""When somebody last worked here, and what is being worked on now: the facts that sleep is decided by."""
 
 import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 
+from sandpod_runtime.errors import Fault
+
+LONGEST_LEASE = 3600.0
+MOST_HOLDERS = 256
+
 
 class Activity:
-    def __init__(self, *, now: Callable[[], float] = time.time) -> None:
-        self._now = now
+    """In seconds of a clock that nobody sets."""
+
+    def __init__(self, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._leases: dict[str, float] = {}
         self.in_flight = 0
-        self.last_active_at = now()
+        self.last_active = clock()
+        # How many cores the user's processes have used of late; None while nobody needs to know.
+        self.cores: float | None = None
+
+    def now(self) -> float:
+        return self._clock()
 
     def touch(self) -> None:
         """Something happened this moment: a key was pressed, a terminal wrote."""
-        self.last_active_at = self._now()
+        self.last_active = self._clock()
 
     @contextmanager
     def work(self) -> Generator[None]:
@@ -25,3 +38,28 @@ class Activity:
         finally:
             self.in_flight -= 1
             self.touch()
+
+    def lease(self, holder: str, seconds: float) -> None:
+        """Somebody sees activity that the runtime does not, and asks that it stay awake for so long. A lease
+        only grows; with 0 seconds its holder gives it back.
+        """
+        held = self.leases
+        if seconds <= 0:
+            self._leases.pop(holder, None)
+            return
+        if holder not in held and len(held) >= MOST_HOLDERS:
+            raise Fault(
+                "RESOURCE_BUSY",
+                f"{MOST_HOLDERS} hold a lease, which is the limit",
+                suggestion="wait until one of them has run out",
+            )
+        self.touch()
+        until = self._clock() + min(seconds, LONGEST_LEASE)
+        self._leases[holder] = max(until, held.get(holder, 0.0))
+
+    @property
+    def leases(self) -> dict[str, float]:
+        """Who holds one, and until when."""
+        now = self._clock()
+        self._leases = {holder: until for holder, until in self._leases.items() if until > now}
+        return self._leases

@@ -1,20 +1,35 @@
 """What the runtime consists of: the parts that surfaces share, and the surfaces that clients call."""
 
+import time
 from itertools import chain
+
+from msgspec import UNSET
 
 from sandpod_runtime import budget
 from sandpod_runtime.activity import Activity
+from sandpod_runtime.clock import timestamp
 from sandpod_runtime.disk import Disk
 from sandpod_runtime.environment import Environment
+from sandpod_runtime.environment_store import EnvironmentStore
 from sandpod_runtime.identity import Identity
+from sandpod_runtime.lifecycle.beginning import Beginning
+from sandpod_runtime.lifecycle.ending import Ending
+from sandpod_runtime.lifecycle.idleness import Idleness, Settings
+from sandpod_runtime.lifecycle.last_words import LastWords
+from sandpod_runtime.lifecycle.life import Life
+from sandpod_runtime.lifecycle.sleeper import Sleeper
+from sandpod_runtime.metrics import Requests
+from sandpod_runtime.models.processes import DeclaredProcess
 from sandpod_runtime.options import Options
 from sandpod_runtime.process.commands import Commands
 from sandpod_runtime.routing import Routes
 from sandpod_runtime.state import StateDirectory
 from sandpod_runtime.surfaces.basics import Basics
+from sandpod_runtime.surfaces.environment import EnvironmentSurface
 from sandpod_runtime.surfaces.exec import Exec
 from sandpod_runtime.surfaces.lifecycle import Lifecycle
 from sandpod_runtime.surfaces.watch import Watching
+from sandpod_runtime.system.cpu import user_cpu_seconds
 from sandpod_runtime.wire import Bodies
 
 
@@ -28,7 +43,13 @@ class Parts:
         self.disk = Disk()
         self.state = StateDirectory(options.state)
         self.activity = Activity()
+        self.idleness = Idleness(self.activity, Settings(sleep_after=options.sleep_after))
+        self.life = Life()
+        self.requests = Requests()
         self.environment = Environment(image=image, workspace=options.workspace)
+        self.environment_store = EnvironmentStore(
+            environment=self.environment, state=self.state, disk=self.disk
+        )
         self.identity = Identity(bind_sha256=options.bind_sha256, insecure=options.insecure)
         self.commands = Commands(open_files=open_files)
 
@@ -41,7 +62,12 @@ def routes(parts: Parts) -> Routes:
             environment=parts.environment,
             commands=parts.commands,
             bodies=parts.bodies,
+            activity=parts.activity,
+            idleness=parts.idleness,
+            life=parts.life,
+            begin=beginning(parts).run,
         ),
+        EnvironmentSurface(environment=parts.environment, store=parts.environment_store, bodies=parts.bodies),
         Exec(
             commands=parts.commands,
             environment=parts.environment,
@@ -51,3 +77,45 @@ def routes(parts: Parts) -> Routes:
         Watching(disk=parts.disk, bodies=parts.bodies, workspace=parts.options.workspace),
     )
     return dict(chain.from_iterable(surface.routes().items() for surface in surfaces))
+
+
+def beginning(parts: Parts) -> Beginning:
+    async def start(declared: list[DeclaredProcess]) -> None:
+        pass
+
+    return Beginning(
+        life=parts.life,
+        restore={"environment": parts.environment_store.restore},
+        start=start,
+    )
+
+
+def sleeper(parts: Parts) -> Sleeper:
+    return Sleeper(
+        activity=parts.activity,
+        idleness=parts.idleness,
+        cpu_seconds=lambda: parts.disk.run(user_cpu_seconds),
+    )
+
+
+def ending(parts: Parts) -> Ending:
+    def last_words(saved: bool) -> LastWords:
+        offset = time.time() - parts.activity.now()
+        return LastWords(
+            reason=parts.life.reason or "terminated",
+            detail=parts.life.detail or UNSET,
+            last_active_at=timestamp(parts.activity.last_active + offset),
+            ended_at=timestamp(),
+            saved=saved and parts.state.persistent,
+            running={"commands": len(parts.commands)},
+            sessions=[],
+        )
+
+    return Ending(
+        save={},
+        stop={},
+        kill={"commands": parts.commands.end_all},
+        last_words=last_words,
+        termination_log=parts.options.termination_log,
+        disk=parts.disk,
+    )

@@ -1,8 +1,10 @@
 """Connections: how many there may be, how long they may say nothing, and what answers to what is not HTTP."""
 
 import asyncio
+import contextlib
 import logging
 import resource
+import socket
 from collections.abc import Awaitable, Callable
 from typing import Any, cast
 
@@ -11,6 +13,7 @@ from aiohttp.web_request import BaseRequest
 from aiohttp.web_response import StreamResponse
 from aiohttp.web_server import Server
 
+from sandpod_runtime import trace
 from sandpod_runtime.errors import Fault
 from sandpod_runtime.wire import Request, fault_reply
 
@@ -19,6 +22,13 @@ _MOST_CONNECTIONS = 1000
 _HEAD_SECONDS = 10.0
 # A client whose body was refused may still be sending it, and would not see the answer if we hung up at once.
 _LINGERING_SECONDS = 2.0
+# Longer than clients keep a connection to use it again, so that they are the ones who close it.
+_KEPT_SECONDS = 75.0
+# A client whose machine has gone says nothing, and what it asked for would go on: after this long and so many
+# questions without an answer it counts as hung up.
+_SILENT_SECONDS = 60
+_QUESTIONS = 4
+_QUESTION_SECONDS = 15
 
 logger = logging.getLogger(__name__)
 
@@ -41,6 +51,7 @@ class Connection(RequestHandler):
             real.abort()
             return
         super().connection_made(transport)
+        _notice_the_dead(real.get_extra_info("socket"))
         self._patience = self._loop.call_later(self._crowd.head_seconds, real.abort)
 
     def connection_lost(self, exc: BaseException | None) -> None:
@@ -62,11 +73,14 @@ class Connection(RequestHandler):
     ) -> StreamResponse:
         if request.writer.output_size > 0:
             raise ConnectionError("half a reply was sent; another one would be taken for its rest")
+        known = cast("Request", request)
+        known.id = known.id or trace.enter(request.headers).request_id
         if status == 400:
-            reply = fault_reply(Fault("VALIDATION_FAILED", f"this is not HTTP/1.1: {message}"[:500]))
+            fault = Fault("VALIDATION_FAILED", f"this is not HTTP/1.1: {message}"[:500])
         else:
             logger.error("a request failed", exc_info=exc)
-            reply = fault_reply(Fault("INTERNAL_ERROR", "the runtime failed; its log says how"))
+            fault = Fault("INTERNAL_ERROR", "the runtime failed; its log says how")
+        reply = fault_reply(fault, request_id=known.id)
         reply.force_close()
         return reply
 
@@ -74,8 +88,14 @@ class Connection(RequestHandler):
 class Crowd:
     """The connections that are open, and the bounds on them."""
 
-    def __init__(self, *, most: int, head_seconds: float = _HEAD_SECONDS) -> None:
+    def __init__(
+        self, *, most: int, head_seconds: float = _HEAD_SECONDS, kept_seconds: float = _KEPT_SECONDS
+    ) -> None:
+        """A connection has `head_seconds` for the head of its first request, and after an answer
+        `kept_seconds` for the next one.
+        """
         self.head_seconds = head_seconds
+        self.kept_seconds = kept_seconds
         self._most = most
         self._present: set[RequestHandler] = set()
 
@@ -103,12 +123,23 @@ class ControlServer(Server):
             access_log=cast("Any", None),
             auto_decompress=False,  # a small body could become a large one
             lingering_time=_LINGERING_SECONDS,
+            keepalive_timeout=self._crowd.kept_seconds,
         )
 
     @staticmethod
     def _request(message: Any, payload: Any, protocol: Any, writer: Any, task: Any) -> Request:
         cast("Connection", protocol).head_is_complete()
         return Request(message, payload, protocol, writer, task, asyncio.get_running_loop())
+
+
+def _notice_the_dead(connection: socket.socket) -> None:
+    for option, value in (
+        (socket.TCP_KEEPIDLE, _SILENT_SECONDS),
+        (socket.TCP_KEEPINTVL, _QUESTION_SECONDS),
+        (socket.TCP_KEEPCNT, _QUESTIONS),
+    ):
+        with contextlib.suppress(OSError):  # it has gone already
+            connection.setsockopt(socket.IPPROTO_TCP, option, value)
 
 
 def most_connections() -> int:

@@ -1,32 +1,34 @@
 """Who may ask for what, decided before anything about the request is looked at.
 
-Without a bind only the greeting and the bind itself are open; after it everything needs the credential. On
-a laptop (--insecure) there is no credential, so requests that a web page could have sent are refused
-instead.
+Without a bind only the greeting and the bind itself are open; after it everything needs the credential. Once
+the end has begun nothing new is admitted, but for a look at how it goes. On a laptop (--insecure) there is no
+credential, so requests that a web page could have sent are refused instead.
 """
 
 from urllib.parse import urlsplit
 
 from sandpod_runtime.errors import Fault
 from sandpod_runtime.identity import Identity
+from sandpod_runtime.lifecycle.life import Life
 from sandpod_runtime.wire import Request
 
 CREDENTIAL_HEADER = "X-Sandpod-Credential"
 GREETING = ("GET", "/")
 BIND = ("POST", "/api/bind")
+LIFECYCLE = ("GET", "/api/lifecycle")
 _LOOPBACK = frozenset(("localhost", "127.0.0.1", "::1"))
 
 
 class Gate:
-    def __init__(self, identity: Identity) -> None:
+    def __init__(self, identity: Identity, life: Life) -> None:
         self._identity = identity
-        self.draining = False
+        self._life = life
 
     def admit(self, request: Request, route: tuple[str, str]) -> None:
         if route == GREETING:
             return
-        if self.draining:
-            raise Fault("CONTAINER_UNAVAILABLE", "the runtime is stopping; nothing was done")
+        if route != LIFECYCLE:
+            self._life.refuse_when_over()
         if self._identity.insecure:
             _refuse_web_pages(request)
         if route == BIND:
@@ -41,6 +43,8 @@ class Gate:
             )
         if not self._identity.accepts(request.headers.get(CREDENTIAL_HEADER, "")):
             raise Fault("UNAUTHENTICATED", f"the header {CREDENTIAL_HEADER} is missing or wrong")
+        if not self._life.begun:
+            raise Fault("CONTAINER_UNAVAILABLE", "the runtime is restoring what was saved; nothing was done")
 
 
 def _refuse_web_pages(request: Request) -> None:

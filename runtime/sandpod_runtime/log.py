@@ -1,4 +1,5 @@
-"""Structured logs: one JSON object per line on standard error. What goes into `extra` becomes a field.
+"""Structured logs: one JSON object per line on standard error. What goes into `extra` becomes a field, and
+the ids of the request that is being answered are there by themselves.
 
 The text of commands, environments and credentials are never logged: all of them may hold secrets.
 """
@@ -7,6 +8,7 @@ import json
 import logging
 import sys
 
+from sandpod_runtime import trace
 from sandpod_runtime.clock import timestamp
 
 _STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime"}
@@ -20,6 +22,8 @@ class JsonFormatter(logging.Formatter):
             "logger": record.name,
             "message": record.getMessage(),
         }
+        if request := trace.current():
+            line |= request.fields()
         line.update((name, value) for name, value in vars(record).items() if name not in _STANDARD)
         if record.exc_info:
             line["exception"] = self.formatException(record.exc_info)

@@ -34,10 +34,15 @@ class Endpoint:
     reply: Model | None = None
     events: tuple[Model, ...] = ()
     media: str = ""
+    # What goes over it, when this is a WebSocket.
+    websocket: str = ""
     # The type of a body that is raw bytes.
     accepts: str = ""
     # The codes that this endpoint answers besides those that every one may (VALIDATION_FAILED, ...).
     errors: tuple[str, ...] = ()
+    # Whether somebody works as long as it lasts. Probes and looks at the runtime's state keep nobody awake; a
+    # terminal tells itself when bytes go through it.
+    is_activity: bool = True
 
 
 Routes = Mapping[Route, Endpoint]
@@ -59,8 +64,9 @@ class Router:
                 self._patterns.setdefault((method, len(segments)), []).append((segments, endpoint))
 
     def find(self, request: Request, route: Route) -> Endpoint:
-        """Leaves what stood for `{…}` in `request.segments`."""
+        """Leaves what stood for `{…}` in `request.segments`, and the path with them in `request.template`."""
         if endpoint := self._literal.get(route):
+            request.template = route[1]
             return endpoint
         given = route[1].split("/")
         for segments, endpoint in self._patterns.get((route[0], len(given)), ()):
@@ -72,6 +78,7 @@ class Router:
                     for want, got in zip(segments, given, strict=True)
                     if want[:1] == "{"
                 }
+                request.template = "/".join(segments)
                 return endpoint
         # Also for a known path with another method: the protocol knows no 405.
         raise Fault("UNKNOWN_ERROR", f"there is nothing at {route[0]} {route[1]}"[:500], status=404)

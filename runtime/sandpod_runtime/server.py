@@ -9,20 +9,14 @@ import gc
 import logging
 import signal
 import socket
-from typing import cast
-
-from aiohttp.web_request import BaseRequest
-from aiohttp.web_response import StreamResponse
 
 from sandpod_runtime import __version__, environment, hardening, log
-from sandpod_runtime.assembly import Parts, routes
-from sandpod_runtime.budget import Budget
+from sandpod_runtime.assembly import Parts, beginning, ending, routes, sleeper
 from sandpod_runtime.connection import ControlServer, Crowd, most_connections
-from sandpod_runtime.errors import Fault
+from sandpod_runtime.door import Door
 from sandpod_runtime.gate import Gate
 from sandpod_runtime.options import Options
-from sandpod_runtime.routing import Router, route_of
-from sandpod_runtime.wire import Request, empty_reply, fault_reply
+from sandpod_runtime.routing import Router
 
 _BACKLOG = 512
 # How many are accepted at a time. asyncio reports a lack of descriptors once for each of them.
@@ -31,34 +25,6 @@ _ACCEPTED_AT_ONCE = 8
 _FAREWELL_SECONDS = 1.0
 
 logger = logging.getLogger(__name__)
-
-
-class Door:
-    """What every request goes through: the gate, the routes, and the translation of failures."""
-
-    def __init__(self, *, gate: Gate, router: Router, memory: Budget) -> None:
-        self._gate = gate
-        self._router = router
-        self._memory = memory
-
-    async def handle(self, base: BaseRequest) -> StreamResponse:
-        request = cast("Request", base)
-        if request.method == "OPTIONS":
-            return empty_reply()
-        route = route_of(request)
-        try:
-            self._gate.admit(request, route)
-            return await self._router.find(request, route).handler(request)
-        except Fault as fault:
-            return fault_reply(fault)
-        except ConnectionError:
-            raise  # the client has gone: aiohttp tidies up
-        except Exception:
-            logger.exception("a handler failed", extra={"route": " ".join(route)})
-            return fault_reply(Fault("INTERNAL_ERROR", "the runtime failed; its log says how"))
-        finally:
-            self._memory.give(request.charged)
-            request.charged = 0
 
 
 def run(options: Options) -> int:
@@ -97,12 +63,18 @@ async def serve(
     options: Options, *, image: dict[str, str], open_files: int | None, sockets: list[socket.socket]
 ) -> None:
     loop = asyncio.get_running_loop()
-    stop = asyncio.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop.set)
     parts = Parts(options, image=image, open_files=open_files)
-    gate = Gate(parts.identity)
-    door = Door(gate=gate, router=Router(routes(parts)), memory=parts.memory)
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, parts.life.end, "terminated")
+    if options.insecure:
+        await beginning(parts).run([])  # there will be no bind
+    door = Door(
+        gate=Gate(parts.identity, parts.life),
+        router=Router(routes(parts)),
+        memory=parts.memory,
+        activity=parts.activity,
+        requests=parts.requests,
+    )
     server = ControlServer(door.handle, crowd=Crowd(most=most_connections()))
     listening: list[asyncio.Server] = []
     for each in sockets:
@@ -120,13 +92,21 @@ async def serve(
             "workspace": options.workspace,
         },
     )
-    await stop.wait()
-    logger.info("stopping", extra={"runningCommands": len(parts.commands)})
-    gate.draining = True
-    await parts.commands.end_all()
+    falling_asleep = loop.create_task(_fall_asleep(parts))
+    reason = await parts.life.over()
+    logger.info("stopping", extra={"reason": reason, "runningCommands": len(parts.commands)})
+    falling_asleep.cancel()
+    await ending(parts).run()
     # Not before: a command that ignores SIGTERM could take the free port, and be sent the credential.
     for each in listening:
         each.close()
     server.pre_shutdown()
     await server.shutdown(_FAREWELL_SECONDS)
+    parts.state.dispose()
     logger.info("stopped")
+
+
+async def _fall_asleep(parts: Parts) -> None:
+    await sleeper(parts).idle()
+    # In the same step as the decision: no request can have come between.
+    parts.life.end("idle")

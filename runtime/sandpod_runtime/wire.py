@@ -10,7 +10,7 @@ import msgspec
 from aiohttp.http import HttpVersion11
 from aiohttp.web_protocol import RequestPayloadError
 from aiohttp.web_request import BaseRequest
-from aiohttp.web_response import Response
+from aiohttp.web_response import Response, StreamResponse
 
 from sandpod_runtime.budget import Budget
 from sandpod_runtime.errors import Fault, invalid
@@ -27,6 +27,7 @@ HEADERS = {
     # Instead of the versions of Python and aiohttp, which are nobody's business.
     "Server": "sandpod",
 }
+REQUEST_ID_HEADER = "X-Request-Id"
 JSON_HEADERS = HEADERS | {"Content-Type": "application/json"}
 _TEXT_HEADERS = HEADERS | {"Content-Type": "text/plain; charset=utf-8"}
 
@@ -36,12 +37,19 @@ encode = _encoder.encode
 
 
 class Request(BaseRequest):
-    """A request that knows how much memory it holds of the budget (the door gives it back at the end), and
-    what stands in its path where the route has a name in braces.
+    """A request that knows how much memory it holds of the budget (the door gives it back at the end), what
+    stands in its path where the route has a name in braces, and by which id logs and replies call it.
     """
 
     charged = 0
     segments: Mapping[str, str] = MappingProxyType({})
+    # The path of the route that was found.
+    template = ""
+    id = ""
+
+    async def _prepare_hook(self, response: StreamResponse) -> None:
+        """Called before the head of any reply goes out, also of streams."""
+        response.headers[REQUEST_ID_HEADER] = self.id
 
 
 def reply(body: msgspec.Struct) -> Response:
@@ -52,8 +60,8 @@ def json_reply(body: Mapping[str, object], *, status: int = 200) -> Response:
     return Response(body=encode(body), status=status, headers=JSON_HEADERS)
 
 
-def fault_reply(fault: Fault) -> Response:
-    return json_reply(fault.body(), status=fault.status)
+def fault_reply(fault: Fault, *, request_id: str) -> Response:
+    return json_reply(fault.body() | {"requestId": request_id}, status=fault.status)
 
 
 def text_reply(text: str) -> Response:

@@ -40,5 +40,6 @@ class ErrorReply(msgspec.Struct, rename="camel", kw_only=True):
     context: dict[str, object]
     http_status: int
     timestamp: str
+    request_id: str
     operation: str | UnsetType = UNSET
     suggestion: str | UnsetType = UNSET

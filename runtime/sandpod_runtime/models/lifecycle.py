@@ -1,11 +1,21 @@
-"""The bind: whom a runtime is for, and how it shall live."""
+"""The bind, the settings of sleep, leases, and what is told about all of it."""
 
 from typing import Annotated
 
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
+from sandpod_runtime.activity import LONGEST_LEASE
+from sandpod_runtime.lifecycle.idleness import AwakeReason
+from sandpod_runtime.lifecycle.life import Phase
 from sandpod_runtime.models.common import Reply
+from sandpod_runtime.models.processes import DeclaredProcess
+
+SleepAfter = Annotated[
+    Annotated[float, Meta(ge=0)] | None,
+    Meta(description="seconds without activity after which it sleeps; null and 0: never by itself"),
+]
+MOST_DECLARED = 64
 
 
 class SandboxIdentity(msgspec.Struct, rename="camel", kw_only=True):
@@ -20,8 +30,8 @@ class PodIdentity(msgspec.Struct, rename="camel", kw_only=True):
 
 
 class LifecycleSettings(msgspec.Struct, rename="camel", kw_only=True):
-    sleep_after_seconds: Annotated[float, Meta(ge=0)] | None = None
-    keep_alive: bool = False
+    sleep_after_seconds: SleepAfter = None
+    keep_alive: Annotated[bool, Meta(description="never sleep by itself, whatever the other says")] = False
 
 
 class BindRequest(msgspec.Struct, rename="camel", kw_only=True):
@@ -30,19 +40,67 @@ class BindRequest(msgspec.Struct, rename="camel", kw_only=True):
     credential: Annotated[str, Meta(min_length=16, max_length=256)]
     env: dict[str, str] = {}
     lifecycle: LifecycleSettings = msgspec.field(default_factory=LifecycleSettings)
+    processes: Annotated[
+        list[DeclaredProcess],
+        Meta(max_length=MOST_DECLARED, description="started now, and again as `restart` says"),
+    ] = []
 
 
 class BindReply(Reply):
     runtime_version: str
 
 
+class LifecycleRequest(msgspec.Struct, rename="camel", kw_only=True):
+    """A field that is absent stays as it is."""
+
+    sleep_after_seconds: SleepAfter | UnsetType = UNSET
+    keep_alive: bool | UnsetType = UNSET
+
+
+class LeaseRequest(msgspec.Struct, rename="camel", kw_only=True):
+    seconds: Annotated[
+        float, Meta(ge=0, le=LONGEST_LEASE, description="from now on; 0 gives the lease back")
+    ] = 60
+    holder: Annotated[str, Meta(min_length=1, max_length=128)] = "default"
+
+
+class SleepRequest(msgspec.Struct, rename="camel", kw_only=True):
+    reason: Annotated[
+        str, Meta(max_length=256, description="for the termination message, which others may read")
+    ] = ""
+
+
+class Lease(msgspec.Struct, rename="camel", kw_only=True):
+    holder: str
+    expires_at: str
+
+
+class ActivityShown(msgspec.Struct, rename="camel", kw_only=True):
+    in_flight: Annotated[int, Meta(description="requests and streams that count as work")]
+    last_active_at: str
+    leases: list[Lease]
+    cpu_cores: Annotated[
+        float | UnsetType,
+        Meta(description="what the sandbox's processes use; measured only while nothing else goes on"),
+    ] = UNSET
+
+
 class LifecycleReply(Reply):
     bound: bool
+    phase: Phase
     runtime_version: str
     started_at: str
     running_commands: int
+    activity: ActivityShown
+    sleep_after_seconds: float | None
+    keep_alive: bool
+    awake_because: Annotated[
+        list[AwakeReason], Meta(description="all that keeps it from sleeping this moment")
+    ]
+    seconds_left: Annotated[
+        float | UnsetType, Meta(description="until it sleeps if nothing more happens; absent: it does not")
+    ] = UNSET
+    sleeps_at: str | UnsetType = UNSET
     bound_at: str | UnsetType = UNSET
     sandbox: SandboxIdentity | UnsetType = UNSET
     pod: PodIdentity | UnsetType = UNSET
-    sleep_after_seconds: float | UnsetType | None = UNSET
-    keep_alive: bool | UnsetType = UNSET

@@ -30,15 +30,21 @@ class Basics:
                 tag="runtime",
                 summary="A greeting. Needs no credential; for probes.",
                 media="text/plain; charset=utf-8",
+                is_activity=False,
             ),
             ("GET", "/api/ping"): Endpoint(
-                handler=self._ping, tag="runtime", summary="Whether the runtime is well.", reply=PingReply
+                handler=self._ping,
+                tag="runtime",
+                summary="Whether the runtime is well.",
+                reply=PingReply,
+                is_activity=False,
             ),
             ("GET", "/api/version"): Endpoint(
                 handler=self._version,
                 tag="runtime",
                 summary="The version that clients are told, and the runtime's own.",
                 reply=VersionReply,
+                is_activity=False,
             ),
             ("GET", "/api/commands"): Endpoint(
                 handler=self._commands,

@@ -1,17 +1,35 @@
-"""The bind, which tells a started runtime whom it is for, and what can be seen of it afterwards."""
+"""The bind, which tells a started runtime whom it is for; how long it stays awake; and its sleep."""
 
+import asyncio
 import logging
+import time
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
 
 import msgspec
 from aiohttp.web_response import StreamResponse
+from msgspec import UnsetType
 
 from sandpod_runtime import __version__
+from sandpod_runtime.activity import Activity
 from sandpod_runtime.clock import timestamp
 from sandpod_runtime.environment import Environment, name_problem
 from sandpod_runtime.errors import invalid
-from sandpod_runtime.gate import BIND
+from sandpod_runtime.gate import BIND, LIFECYCLE
 from sandpod_runtime.identity import Identity
-from sandpod_runtime.models.lifecycle import BindReply, BindRequest, LifecycleReply
+from sandpod_runtime.lifecycle.idleness import Idleness, Settings
+from sandpod_runtime.lifecycle.life import Life
+from sandpod_runtime.models.lifecycle import (
+    ActivityShown,
+    BindReply,
+    BindRequest,
+    Lease,
+    LeaseRequest,
+    LifecycleReply,
+    LifecycleRequest,
+    SleepRequest,
+)
+from sandpod_runtime.models.processes import DeclaredProcess
 from sandpod_runtime.process.commands import Commands
 from sandpod_runtime.routing import Endpoint, Routes
 from sandpod_runtime.wire import Bodies, Request, reply
@@ -19,17 +37,35 @@ from sandpod_runtime.wire import Bodies, Request, reply
 TOKEN_HEADER = "X-Sandpod-Bind-Token"  # noqa: S105 (the header's name)
 
 logger = logging.getLogger(__name__)
-_decoder = msgspec.json.Decoder(BindRequest)
+_bind_decoder = msgspec.json.Decoder(BindRequest)
+_settings_decoder = msgspec.json.Decoder(LifecycleRequest)
+_lease_decoder = msgspec.json.Decoder(LeaseRequest)
+_sleep_decoder = msgspec.json.Decoder(SleepRequest)
+
+T = TypeVar("T")
 
 
 class Lifecycle:
     def __init__(
-        self, *, identity: Identity, environment: Environment, commands: Commands, bodies: Bodies
+        self,
+        *,
+        identity: Identity,
+        environment: Environment,
+        commands: Commands,
+        bodies: Bodies,
+        activity: Activity,
+        idleness: Idleness,
+        life: Life,
+        begin: Callable[[list[DeclaredProcess]], Awaitable[None]],
     ) -> None:
         self._identity = identity
         self._environment = environment
         self._commands = commands
         self._bodies = bodies
+        self._activity = activity
+        self._idleness = idleness
+        self._life = life
+        self._begin = begin
 
     def routes(self) -> Routes:
         return {
@@ -41,17 +77,42 @@ class Lifecycle:
                 reply=BindReply,
                 errors=("UNAUTHENTICATED", "ALREADY_BOUND"),
             ),
-            ("GET", "/api/lifecycle"): Endpoint(
+            LIFECYCLE: Endpoint(
                 handler=self._show,
                 tag="lifecycle",
-                summary="Whom the runtime is for, since when, and when it will sleep.",
+                summary="Whom the runtime is for, what keeps it awake, and when it will sleep.",
                 reply=LifecycleReply,
+                is_activity=False,
+            ),
+            ("POST", "/api/lifecycle"): Endpoint(
+                handler=self._change,
+                tag="lifecycle",
+                summary="Change when it sleeps.",
+                body=LifecycleRequest,
+                reply=LifecycleReply,
+            ),
+            ("POST", "/api/lifecycle/lease"): Endpoint(
+                handler=self._lease,
+                tag="lifecycle",
+                summary="Keep it awake for a while, for activity that it cannot see itself.",
+                body=LeaseRequest,
+                reply=LifecycleReply,
+                errors=("RESOURCE_BUSY",),
+                is_activity=False,
+            ),
+            ("POST", "/api/lifecycle/sleep"): Endpoint(
+                handler=self._sleep,
+                tag="lifecycle",
+                summary="Sleep now: save the sessions, end what runs, and exit.",
+                body=SleepRequest,
+                reply=LifecycleReply,
+                is_activity=False,
             ),
         }
 
     async def _bind(self, request: Request) -> StreamResponse:
         self._identity.check_token(request.headers.get(TOKEN_HEADER, ""))
-        wanted = await self._bodies.read(request, _decoder)
+        wanted = await self._bodies.read(request, _bind_decoder)
         for name, value in wanted.env.items():
             if problem := name_problem(name):
                 raise invalid(f"env.{name}", problem)
@@ -59,6 +120,9 @@ class Lifecycle:
                 raise invalid(f"env.{name}", "a value cannot hold NUL")
         self._identity.bind(wanted)
         self._environment.bind(wanted.env)
+        self._idleness.settings = Settings(
+            sleep_after=wanted.lifecycle.sleep_after_seconds, keep_alive=wanted.lifecycle.keep_alive
+        )
         logger.info(
             "bound",
             extra={
@@ -67,20 +131,68 @@ class Lifecycle:
                 "pod": wanted.pod.name,
             },
         )
+        # An operator that loses its patience must not leave a runtime that has half begun.
+        await asyncio.shield(asyncio.ensure_future(self._begin(wanted.processes)))
         return reply(BindReply(runtime_version=__version__))
 
     async def _show(self, _: Request) -> StreamResponse:
-        bound = self._identity.bound
+        return reply(self._shown())
+
+    async def _change(self, request: Request) -> StreamResponse:
+        wanted = await self._bodies.read(request, _settings_decoder)
+        now = self._idleness.settings
+        self._idleness.settings = Settings(
+            sleep_after=_chosen(wanted.sleep_after_seconds, now.sleep_after),
+            keep_alive=_chosen(wanted.keep_alive, now.keep_alive),
+        )
+        return reply(self._shown())
+
+    async def _lease(self, request: Request) -> StreamResponse:
+        wanted = await self._bodies.read(request, _lease_decoder)
+        # The sleep may have begun while the body was on its way.
+        self._life.refuse_when_over()
+        self._activity.lease(wanted.holder, wanted.seconds)
+        return reply(self._shown())
+
+    async def _sleep(self, request: Request) -> StreamResponse:
+        wanted = await self._bodies.read(request, _sleep_decoder)
+        self._life.end("requested", detail=wanted.reason)
+        return reply(self._shown())
+
+    def _shown(self) -> LifecycleReply:
+        activity, settings = self._activity, self._idleness.settings
+        # Times on the wire are those of the wall; what is decided goes by a clock that nobody sets.
+        offset = time.time() - activity.now()
+        left = None if self._life.draining else self._idleness.left()
         about = LifecycleReply(
-            bound=bound is not None,
+            bound=self._identity.bound is not None,
+            phase=self._life.phase,
             runtime_version=__version__,
             started_at=timestamp(self._identity.started_at),
             running_commands=len(self._commands),
+            activity=ActivityShown(
+                in_flight=activity.in_flight,
+                last_active_at=timestamp(activity.last_active + offset),
+                leases=[
+                    Lease(holder=holder, expires_at=timestamp(until + offset))
+                    for holder, until in activity.leases.items()
+                ],
+            ),
+            sleep_after_seconds=settings.sleep_after,
+            keep_alive=settings.keep_alive,
+            awake_because=[] if self._life.draining else self._idleness.awake_because(),
         )
-        if bound is not None:
+        if activity.cores is not None:
+            about.activity.cpu_cores = round(activity.cores, 3)
+        if left is not None:
+            about.seconds_left = round(left, 3)
+            about.sleeps_at = timestamp(activity.now() + left + offset)
+        if (bound := self._identity.bound) is not None:
             about.bound_at = timestamp(bound.at)
             about.sandbox = bound.request.sandbox
             about.pod = bound.request.pod
-            about.sleep_after_seconds = bound.request.lifecycle.sleep_after_seconds
-            about.keep_alive = bound.request.lifecycle.keep_alive
-        return reply(about)
+        return about
+
+
+def _chosen(wanted: T | UnsetType, now: T) -> T:
+    return now if isinstance(wanted, UnsetType) else wanted

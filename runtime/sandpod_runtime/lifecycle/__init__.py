@@ -1,0 +1,1 @@
+"""A runtime's life: what it begins with, when it falls asleep, and how it ends."""

@@ -1,0 +1,24 @@
+"""What a runtime does once it knows whom it is for: bring back what was saved, start what was declared."""
+
+from collections.abc import Awaitable, Callable
+
+from sandpod_runtime.lifecycle.life import Life
+from sandpod_runtime.lifecycle.steps import Steps, all_within
+from sandpod_runtime.models.processes import DeclaredProcess
+
+_RESTORING_SECONDS = 20.0
+
+Start = Callable[[list[DeclaredProcess]], Awaitable[None]]
+
+
+class Beginning:
+    def __init__(self, *, life: Life, restore: Steps, start: Start) -> None:
+        self._life = life
+        self._restore = restore
+        self._start = start
+
+    async def run(self, declared: list[DeclaredProcess]) -> None:
+        """What fails is logged: a sandbox without one of its sessions is better than none."""
+        await all_within(_RESTORING_SECONDS, self._restore)
+        self._life.begun = True
+        await self._start(declared)
