@@ -30,6 +30,12 @@ def event(kind: str, **fields: object) -> bytes:
     return b"data: %b\n\n" % json.dumps(content, separators=(",", ":"), allow_nan=False).encode("ascii")
 
 
+def struct_event(content: msgspec.Struct) -> bytes:
+    """A small event that is made of a model."""
+    text = json.dumps(msgspec.to_builtins(content), separators=(",", ":"), allow_nan=False)
+    return b"data: %b\n\n" % text.encode("ascii")
+
+
 def data_event(kind: str, data: bytes) -> bytes:
     """An event whose `data` is given as JSON already, because it may be large."""
     return b'data: {"type":"%b","data":%b,"timestamp":"%b"}\n\n' % (

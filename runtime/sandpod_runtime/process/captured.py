@@ -43,10 +43,11 @@ async def captured(
     timeout: float | None,
     limit: int,
     on_stderr: Callable[[bytes], None] | None = None,
+    on_end: Callable[[], None] | None = None,
 ) -> Captured:
     """Keeps the first `limit` bytes of each stream. Raises Fault for too many commands, and SpawnError.
 
-    The program ends with all that it started when the caller is cancelled.
+    The program ends with all that it started when the caller is cancelled; `on_end` is told when it has.
     """
     stdout, stderr = _Head(limit, None), _Head(limit, on_stderr)
     command = commands.start(
@@ -57,6 +58,8 @@ async def captured(
         stderr=stderr.write,
         timeout=timeout,
     )
+    if on_end is not None:
+        command.ended.add_done_callback(lambda _: on_end())
     try:
         ending = await asyncio.shield(command.ended)
     except asyncio.CancelledError:

@@ -1,5 +1,6 @@
 """The environment that all surfaces share: `/api/environment`."""
 
+import io
 import json
 import os
 from collections.abc import Callable
@@ -16,7 +17,7 @@ Json = dict[str, Any]
 
 
 async def change(http: aiohttp.ClientSession, body: Json, *, status: int = 200) -> Json:
-    async with http.post("/api/environment", data=json.dumps(body).encode()) as response:
+    async with http.post("/api/environment", data=io.BytesIO(json.dumps(body).encode())) as response:
         found: Json = await response.json()
         assert response.status == status, found
         return found
