@@ -22,12 +22,17 @@ from sandpod_runtime.metrics import Requests
 from sandpod_runtime.models.processes import DeclaredProcess
 from sandpod_runtime.options import Options
 from sandpod_runtime.process.commands import Commands
+from sandpod_runtime.process.records import Processes
 from sandpod_runtime.routing import Routes
 from sandpod_runtime.state import StateDirectory
 from sandpod_runtime.surfaces.basics import Basics
 from sandpod_runtime.surfaces.environment import EnvironmentSurface
 from sandpod_runtime.surfaces.exec import Exec
 from sandpod_runtime.surfaces.lifecycle import Lifecycle
+from sandpod_runtime.surfaces.processes import ProcessesSurface
+from sandpod_runtime.surfaces.processes_logs import ProcessLogs
+from sandpod_runtime.surfaces.processes_start import Starter
+from sandpod_runtime.surfaces.processes_wait import ProcessWaits
 from sandpod_runtime.surfaces.watch import Watching
 from sandpod_runtime.system.cpu import user_cpu_seconds
 from sandpod_runtime.wire import Bodies
@@ -52,9 +57,17 @@ class Parts:
         )
         self.identity = Identity(bind_sha256=options.bind_sha256, insecure=options.insecure)
         self.commands = Commands(open_files=open_files)
+        self.processes = Processes(memory=self.memory)
 
 
 def routes(parts: Parts) -> Routes:
+    starter = Starter(
+        commands=parts.commands,
+        environment=parts.environment,
+        memory=parts.memory,
+        processes=parts.processes,
+        sessions=None,
+    )
     surfaces = (
         Basics(environment=parts.environment),
         Lifecycle(
@@ -68,12 +81,12 @@ def routes(parts: Parts) -> Routes:
             begin=beginning(parts).run,
         ),
         EnvironmentSurface(environment=parts.environment, store=parts.environment_store, bodies=parts.bodies),
-        Exec(
-            commands=parts.commands,
-            environment=parts.environment,
-            bodies=parts.bodies,
-            memory=parts.memory,
+        Exec(starter=starter, sessions=None, bodies=parts.bodies, memory=parts.memory),
+        ProcessesSurface(
+            starter=starter, processes=parts.processes, bodies=parts.bodies, memory=parts.memory
         ),
+        ProcessLogs(processes=parts.processes, memory=parts.memory),
+        ProcessWaits(processes=parts.processes, bodies=parts.bodies),
         Watching(disk=parts.disk, bodies=parts.bodies, workspace=parts.options.workspace),
     )
     return dict(chain.from_iterable(surface.routes().items() for surface in surfaces))

@@ -42,7 +42,7 @@ class Commands:
         self._marks = Marks()
         self._table = tree.ProcessTable(self._marks)
         self._reaper = Reaper(asyncio.get_running_loop())
-        self._hub = Hub(asyncio.get_running_loop())
+        self.readers = Hub(asyncio.get_running_loop())
         self._running: set[Command] = set()
         self._closed = False
         self._lingering: deque[OutputPipe] = deque()
@@ -78,14 +78,14 @@ class Commands:
             begun=begun,
             mark=mark,
             table=self._table,
-            readers=self._hub,
+            readers=self.readers,
             stdin=stdin or b"",
             stdin_done=stdin_done,
             stdin_open=stdin_open,
             stdout=stdout,
             stderr=stderr,
             timeout=timeout,
-            adopt=self._adopt,
+            adopt=self.adopt,
         )
         self._reaper.watch(child.pid, command.exited)
         self._running.add(command)
@@ -130,7 +130,8 @@ class Commands:
             },
         )
 
-    def _adopt(self, pipe: OutputPipe) -> None:
+    def adopt(self, pipe: OutputPipe) -> None:
+        """Read on what a process in the background writes after the end of its command."""
         if len(self._lingering) >= _LINGERING:
             self._lingering.popleft().close()
         self._lingering.append(pipe)

@@ -20,15 +20,15 @@ def text_pieces(capture: Capture) -> Iterator[str]:
     head: memoryview = capture.head
     tail = capture.tail
     if cut:
-        head = head[: len(head) - _broken_end(head)]
-        lost = _broken_start(bytes(tail[0][:3]) + bytes(tail[1][:3]))
+        head = head[: len(head) - broken_end(head)]
+        lost = broken_start(bytes(tail[0][:3]) + bytes(tail[1][:3]))
         tail = (tail[0][lost:], tail[1][max(0, lost - len(tail[0])) :])
         cut = capture.total - len(head) - len(tail[0]) - len(tail[1])
     decoder = codecs.getincrementaldecoder("utf-8")("replace")
     yield from (decoder.decode(piece) for piece in _split(head))
     if cut:
         yield decoder.decode(b"", final=True)
-        yield f"\n[{cut} bytes of output were cut here]\n"
+        yield "\n" + cut_note(cut)
     for part in tail:
         yield from (decoder.decode(piece) for piece in _split(part))
     yield decoder.decode(b"", final=True)
@@ -54,11 +54,25 @@ def json_string(pieces: Iterator[str]) -> Iterator[bytes]:
     yield b'"'
 
 
+def decoded(data: bytes) -> Iterator[str]:
+    decoder = codecs.getincrementaldecoder("utf-8")("replace")
+    yield from (decoder.decode(piece) for piece in _split(memoryview(data)))
+    yield decoder.decode(b"", final=True)
+
+
+def as_base64(data: bytes) -> Iterator[str]:
+    yield from (b2a_base64(piece, newline=False).decode("ascii") for piece in _split(memoryview(data)))
+
+
+def cut_note(count: int) -> str:
+    return f"[{count} bytes of output were cut here]\n"
+
+
 def _split(data: memoryview) -> Iterator[memoryview]:
     return (data[start : start + _PIECE] for start in range(0, len(data), _PIECE))
 
 
-def _broken_end(data: memoryview) -> int:
+def broken_end(data: memoryview) -> int:
     """How many bytes at the end are the beginning of a character whose rest was cut off."""
     for back in range(1, min(4, len(data)) + 1):
         byte = data[-back]
@@ -69,7 +83,7 @@ def _broken_end(data: memoryview) -> int:
     return 0
 
 
-def _broken_start(data: bytes) -> int:
+def broken_start(data: bytes) -> int:
     """How many bytes at the start are the rest of a character whose beginning was cut off."""
     for count in range(min(3, len(data))):
         if data[count] & 0xC0 != 0x80:

@@ -41,8 +41,10 @@ def find(*, search: str) -> list[str] | None:
 
 
 @contextmanager
-def prepared(command: str, *, search: str) -> Generator[Line]:
-    """What to start so that `command` runs. A long command's file is open while the context lasts."""
+def prepared(command: str, *, search: str, prelude: bytes = b"") -> Generator[Line]:
+    """What to start so that `command` runs, after a shell has read `prelude`. A file that this needs is open
+    while the context lasts.
+    """
     shell = find(search=search)
     if shell is None:
         yield _without_shell(command, search=search)
@@ -50,14 +52,25 @@ def prepared(command: str, *, search: str) -> Generator[Line]:
     path, *arguments = shell
     text = os.fsencode(command)
     if len(text) <= LONGEST_ARGUMENT:
-        yield Line(path=path, arguments=[*arguments, "-c", command])
-        return
+        if not prelude:
+            yield Line(path=path, arguments=[*arguments, "-c", command])
+            return
+        # On a line of its own: what the prelude says, also its aliases, counts when that is read.
+        line = f". /proc/self/fd/{SCRIPT_DESCRIPTOR}\n{command}"
+    else:
+        line = f". /proc/self/fd/{SCRIPT_DESCRIPTOR}"
+        prelude += text
+    with _script(prelude) as script:
+        yield Line(path=path, arguments=[*arguments, "-c", line], script=script)
+
+
+@contextmanager
+def _script(text: bytes) -> Generator[int]:
     script = os.memfd_create("command")
     try:
         # The descriptor is closed by the first words of the script itself, before the command can pass it on.
         _write_all(script, b"exec %d<&-; " % SCRIPT_DESCRIPTOR + text)
-        line = f". /proc/self/fd/{SCRIPT_DESCRIPTOR}"
-        yield Line(path=path, arguments=[*arguments, "-c", line], script=script)
+        yield script
     finally:
         os.close(script)
 

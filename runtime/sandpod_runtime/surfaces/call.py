@@ -6,11 +6,12 @@ from binascii import Error as Base64Error
 from binascii import a2b_base64
 from dataclasses import dataclass
 
-from sandpod_runtime.environment import Environ, Environment, merged, name_problem
+from sandpod_runtime.environment import name_problem
 from sandpod_runtime.errors import Fault, invalid
 from sandpod_runtime.models.exec import ExecuteRequest
-from sandpod_runtime.paths import checked, resolved
-from sandpod_runtime.session.ids import named_or_hinted
+from sandpod_runtime.models.processes import StartProcessRequest
+from sandpod_runtime.paths import checked
+from sandpod_runtime.session.ids import named, named_or_hinted
 from sandpod_runtime.wire import Request
 
 DEFAULT_OUTPUT = 64 << 20
@@ -19,13 +20,15 @@ DEFAULT_OUTPUT = 64 << 20
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Call:
     command: str
-    environ: Environ
-    directory: str
-    stdin: bytes | None
+    session_id: str | None
+    env: dict[str, str | None] | None
+    cwd: str | None
+    stdin: bytes | None = None
+    stdin_open: bool = False
     timeout_ms: float | None
-    base64: bool
-    output_limit: int
-    kill_on_disconnect: bool
+    base64: bool = False
+    output_limit: int = DEFAULT_OUTPUT
+    kill_on_disconnect: bool = False
 
     @property
     def timeout(self) -> float | None:
@@ -37,18 +40,17 @@ class Call:
         return f"Command timed out after {int(number) if number == int(number) else number}ms"
 
 
-def understood(body: ExecuteRequest, *, request: Request, environment: Environment, streamed: bool) -> Call:
-    _refuse_sessions(body, request)
-    if body.background:
-        raise invalid(
-            "background", "processes are not there yet; a command that ends with & runs on by itself"
-        )
+def understood(body: ExecuteRequest, *, request: Request, streamed: bool) -> Call:
     if streamed and body.max_output_bytes is not None:
         raise invalid("maxOutputBytes", "a stream is never cut; this belongs to /api/execute")
+    session_id = named_or_hinted(body.session_id, request)
+    if session_id and body.stdin is not None and not (streamed or body.background):
+        raise invalid("stdin", "a session's own commands have no input; a stream or a process may have one")
     return Call(
         command=_command(body.command),
-        environ=_environ(body, environment),
-        directory=_directory(body.cwd, environment),
+        session_id=session_id,
+        env=_env(body.env),
+        cwd=_cwd(body.cwd),
         stdin=_stdin(body),
         timeout_ms=body.timeout_ms,
         base64=body.output_encoding == "base64",
@@ -57,9 +59,16 @@ def understood(body: ExecuteRequest, *, request: Request, environment: Environme
     )
 
 
-def _refuse_sessions(body: ExecuteRequest, request: Request) -> None:
-    if named_or_hinted(body.session_id, request):
-        raise invalid("sessionId", "sessions are not there yet; leave it out for a stateless command")
+def of_process(body: StartProcessRequest) -> Call:
+    return Call(
+        command=_command(body.command),
+        session_id=named(body.session_id),
+        env=_env(body.env),
+        cwd=_cwd(body.cwd),
+        stdin=b"" if body.stdin == "open" else None,
+        stdin_open=body.stdin == "open",
+        timeout_ms=body.timeout_ms,
+    )
 
 
 def _command(command: str | None) -> str:
@@ -70,19 +79,17 @@ def _command(command: str | None) -> str:
     return command
 
 
-def _environ(body: ExecuteRequest, environment: Environment) -> Environ:
-    for name, value in (body.env or {}).items():
+def _env(env: dict[str, str | None] | None) -> dict[str, str | None] | None:
+    for name, value in (env or {}).items():
         if problem := name_problem(name):
             raise invalid(f"env.{name}", problem)
         if value is not None and "\0" in value:
             raise invalid(f"env.{name}", "a value cannot hold NUL")
-    return merged(environment.variables, body.env)
+    return env
 
 
-def _directory(cwd: str | None, environment: Environment) -> str:
-    if not cwd:
-        return environment.directory()
-    return resolved(checked(cwd, field="cwd"), base=environment.directory())
+def _cwd(cwd: str | None) -> str | None:
+    return checked(cwd, field="cwd") if cwd else None
 
 
 def _stdin(body: ExecuteRequest) -> bytes | None:

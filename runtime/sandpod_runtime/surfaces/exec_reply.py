@@ -34,16 +34,22 @@ async def buffered_reply(
     for name, capture in (("stdoutCut", stdout), ("stderrCut", stderr)):
         if capture.cut:
             fields[name] = {"at": len(capture.head), "bytes": capture.cut}
-    if stdout.kept + stderr.kept <= _AT_ONCE:
-        return json_reply(fields | {"stdout": "".join(out), "stderr": "".join(err)})
+    size = stdout.kept + stderr.kept
+    return await reply_with_texts(request, fields=fields, texts={"stdout": out, "stderr": err}, size=size)
+
+
+async def reply_with_texts(
+    request: Request, *, fields: dict[str, object], texts: dict[str, Iterator[str]], size: int
+) -> StreamResponse:
+    if size <= _AT_ONCE:
+        return json_reply(fields | {name: "".join(text) for name, text in texts.items()})
     response = StreamResponse(headers=JSON_HEADERS)
     await response.prepare(request)
-    await response.write(encode(fields)[:-1] + b',"stdout":')
-    for piece in json_string(out):
-        await response.write(piece)
-    await response.write(b',"stderr":')
-    for piece in json_string(err):
-        await response.write(piece)
+    await response.write(encode(fields)[:-1])
+    for name, text in texts.items():
+        await response.write(b',"%b":' % name.encode())
+        for piece in json_string(text):
+            await response.write(piece)
     await response.write(b"}")
     return response
 
