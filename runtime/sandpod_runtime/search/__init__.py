@@ -1,0 +1,1 @@
+"""Finding files by their names and by what is in them."""
