@@ -3,14 +3,18 @@
 import asyncio
 import errno
 import os
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Generator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from typing import ParamSpec, TypeVar
 
 from sandpod_runtime.errors import Fault
 from sandpod_runtime.paths import shown
 
 _THREADS = 8
+# Work without a bound of its own (a copy of a tree) leaves threads for what is quick.
+_LONG_AT_ONCE = 4
 _CODES = {
     errno.ENOENT: "FILE_NOT_FOUND",
     errno.EACCES: "PERMISSION_DENIED",
@@ -29,29 +33,81 @@ _CODES = {
     errno.ENFILE: "TOO_MANY_FILES",
     errno.EMLINK: "TOO_MANY_LINKS",
     errno.ELOOP: "TOO_MANY_LINKS",
+    errno.EFBIG: "FILE_TOO_LARGE",
+    # Nothing that is wrong with the file system: the request asks for what cannot be done.
+    errno.EINVAL: "VALIDATION_FAILED",
+    errno.ENXIO: "VALIDATION_FAILED",
 }
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
 
+class LeftError(Exception):
+    """Nobody waits any more for the work that raises this."""
+
+
 class Disk:
     def __init__(self) -> None:
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="disk")
+        self._long = asyncio.Semaphore(_LONG_AT_ONCE)
 
     async def run(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """A caller that is cancelled leaves; what it began goes on to its end."""
         return await asyncio.get_running_loop().run_in_executor(self._threads, lambda: work(*args, **kwargs))
 
+    async def made(self, make: Callable[[], T], *, discard: Callable[[T], None]) -> T:
+        """For what has to be given back: `discard` gets it if the caller has left before it was there."""
+        making = asyncio.get_running_loop().run_in_executor(self._threads, make)
+        try:
+            return await asyncio.shield(making)
+        except asyncio.CancelledError:
+            making.add_done_callback(
+                lambda done: None if done.exception() else self.later(lambda: discard(done.result()))
+            )
+            raise
+
+    def later(self, work: Callable[[], None]) -> None:
+        """For what nobody waits for."""
+        self._threads.submit(work)
+
+    async def run_long(self, work: Callable[[Callable[[], None]], T]) -> T:
+        """For work that may last: few at a time, the others wait. `work` often calls what it is given, which
+        ends it once the caller has been cancelled.
+        """
+        left = threading.Event()
+
+        def check() -> None:
+            if left.is_set():
+                raise LeftError
+
+        async with self._long:
+            try:
+                return await self.run(work, check)
+            except asyncio.CancelledError:
+                left.set()
+                raise
+
+
+@contextmanager
+def told(path: str, operation: str) -> Generator[None]:
+    """What the system says against this becomes what the client is told."""
+    try:
+        yield
+    except ConnectionError:
+        raise  # a client that has gone; no file says that
+    except OSError as error:
+        raise fault_of(error, path=path, operation=operation) from error
+
 
 def fault_of(error: OSError, *, path: str, operation: str) -> Fault:
     """What went wrong with `path`, in the protocol's words."""
-    reason = os.strerror(error.errno or 0)
-    if error.errno == errno.ENOENT:
-        reason = "not found"
-    return Fault(
-        _CODES.get(error.errno or 0, "FILESYSTEM_ERROR"),
-        f"{shown(path)}: {reason}",
-        context={"path": shown(path), "operation": operation},
-        operation=operation,
-    )
+    number = error.errno or 0
+    code = _CODES.get(number, "FILESYSTEM_ERROR")
+    reason = "not found" if number == errno.ENOENT else error.strerror or os.strerror(number)
+    # What is in the way may be another one than was asked for, such as a directory above it.
+    named = error.filename if isinstance(error.filename, str) and error.filename[:1] == "/" else path
+    context: dict[str, object] = {"path": shown(path), "operation": operation}
+    if code == "VALIDATION_FAILED":
+        context["validationErrors"] = [{"field": "path", "message": reason}]
+    return Fault(code, f"{shown(named)}: {reason}", context=context, operation=operation)

@@ -72,6 +72,13 @@ def empty_reply() -> Response:
     return Response(status=204, headers=HEADERS)
 
 
+async def invite_body(request: Request) -> None:
+    """curl waits a second for this before it sends a body of more than a megabyte."""
+    if request.headers.get("Expect", "").lower() == "100-continue" and request.version >= HttpVersion11:
+        await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+        request.writer.output_size = 0
+
+
 class Bodies:
     """Reads JSON bodies within the budget."""
 
@@ -86,10 +93,7 @@ class Bodies:
         return decoded(data, decoder)
 
     async def _bytes(self, request: Request) -> bytes:
-        if request.headers.get("Expect", "").lower() == "100-continue" and request.version >= HttpVersion11:
-            # curl waits a second for this before it sends a body of more than a megabyte.
-            await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
-            request.writer.output_size = 0
+        await invite_body(request)
         self._admit(request, request.content_length or 0)
         parts: list[bytes] = []
         size = 0
