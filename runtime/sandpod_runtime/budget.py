@@ -18,6 +18,10 @@ class Budget:
         self.total = total
         self._taken = 0
 
+    @property
+    def taken(self) -> int:
+        return self._taken
+
     def take(self, count: int) -> bool:
         if self._taken + count > self.total:
             return False

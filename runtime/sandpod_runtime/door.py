@@ -2,6 +2,7 @@
 
 import logging
 import time
+from contextlib import nullcontext
 from typing import cast
 
 from aiohttp.web_request import BaseRequest
@@ -40,13 +41,11 @@ class Door:
         request.id = trace.enter(request.headers).request_id
         begun = time.monotonic()
         status = _HUNG_UP
-        self._requests.in_flight += 1
         try:
             response = await self._answer(request)
             status = response.status
             return response
         finally:
-            self._requests.in_flight -= 1
             self._memory.give(request.charged)
             request.charged = 0
             self._note(request, status=status, seconds=time.monotonic() - begun)
@@ -58,12 +57,11 @@ class Door:
         try:
             self._gate.admit(request, route)
             endpoint = self._router.find(request, route)
-            if not endpoint.is_activity:
-                response = await endpoint.handler(request)
-                return _last(response) if route == GREETING else response
             # Between the gate and here nothing may wait: a sleep could be decided in the meantime.
-            with self._activity.work():
-                return await endpoint.handler(request)
+            working = self._activity.work() if endpoint.is_activity else nullcontext()
+            with working, self._requests.in_flight(request.template):
+                response = await endpoint.handler(request)
+            return _last(response) if route == GREETING else response
         except Fault as fault:
             reply = fault_reply(fault, request_id=request.id)
             return _last(reply) if fault.code in _STRANGERS else reply

@@ -5,27 +5,30 @@ number of series grow.
 """
 
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Generator, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Literal
 
-PREFIX = "sandpod_runtime_"
+_PREFIX = "sandpod_runtime_"
 # An exec of a small command takes milliseconds, a build minutes.
 BOUNDS = (0.005, 0.025, 0.1, 0.5, 2.5, 10.0, 60.0)
 _METHODS = frozenset(("GET", "POST", "PUT", "DELETE", "OPTIONS"))
 _NO_ROUTE = "none"
 
 Labels = Mapping[str, str]
+Sample = tuple[str, Labels, float]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Family:
-    """One metric as it is written: its samples are (suffix of the name, labels, value)."""
+    """One metric: its samples are (suffix of the name, labels, value)."""
 
     name: str
     help: str
     kind: Literal["gauge", "counter", "histogram"]
-    samples: Iterable[tuple[str, Labels, float]]
+    samples: Iterable[Sample]
 
 
 @dataclass(slots=True)
@@ -38,9 +41,17 @@ class Requests:
     """What the door counts."""
 
     def __init__(self) -> None:
-        self.in_flight = 0
+        self._in_flight: Counter[str] = Counter()
         self._answered: dict[tuple[str, str, int], int] = {}
         self._durations: dict[str, _Durations] = {}
+
+    @contextmanager
+    def in_flight(self, route: str) -> Generator[None]:
+        self._in_flight[route] += 1
+        try:
+            yield
+        finally:
+            self._in_flight[route] -= 1
 
     def answered(self, *, method: str, route: str, status: int, seconds: float) -> None:
         """`route` is the path as it is declared; empty when there is none."""
@@ -52,7 +63,7 @@ class Requests:
 
     def families(self) -> Iterator[Family]:
         yield Family(
-            name="requests_total",
+            name=f"{_PREFIX}requests_total",
             help="Requests that were answered, by the status; 499 is a client that hung up.",
             kind="counter",
             samples=[
@@ -61,14 +72,16 @@ class Requests:
             ],
         )
         yield Family(
-            name="request_seconds",
+            name=f"{_PREFIX}request_seconds",
             help="How long requests took, streams to their end.",
             kind="histogram",
             samples=list(self._histogram()),
         )
-        yield gauge("requests_in_flight", "Requests that are being answered.", self.in_flight)
+        yield gauges(
+            "requests_in_flight", "Requests, streams and sockets that are open.", "route", self._in_flight
+        )
 
-    def _histogram(self) -> Iterator[tuple[str, Labels, float]]:
+    def _histogram(self) -> Iterator[Sample]:
         for route, durations in self._durations.items():
             below = 0
             for bound, count in zip((*map(str, BOUNDS), "+Inf"), durations.counts, strict=True):
@@ -79,17 +92,18 @@ class Requests:
 
 
 def gauge(name: str, meaning: str, value: float, **labels: str) -> Family:
-    return Family(name=name, help=meaning, kind="gauge", samples=[("", labels, value)])
+    return Family(name=_PREFIX + name, help=meaning, kind="gauge", samples=[("", labels, value)])
 
 
-def counter(name: str, meaning: str, value: float) -> Family:
-    return Family(name=name, help=meaning, kind="counter", samples=[("", {}, value)])
+def gauges(name: str, meaning: str, label: str, values: Mapping[str, float]) -> Family:
+    samples: list[Sample] = [("", {label: key}, value) for key, value in values.items()]
+    return Family(name=_PREFIX + name, help=meaning, kind="gauge", samples=samples)
 
 
 def written(families: Iterable[Family]) -> str:
     lines: list[str] = []
     for family in families:
-        name = PREFIX + family.name
+        name = family.name
         lines += [f"# HELP {name} {family.help}", f"# TYPE {name} {family.kind}"]
         for suffix, labels, value in family.samples:
             inside = ",".join(f'{key}="{_escaped(text)}"' for key, text in labels.items())
