@@ -1,7 +1,7 @@
 # Everything a contributor does. `make help` lists it.
 SHELL := bash
 .DEFAULT_GOAL := help
-.PHONY: help venv lint format test unit runtime e2e cluster cluster-down cluster-clean images install demo bench generate lock
+.PHONY: help venv lint format test unit runtime fuzz e2e cluster cluster-down cluster-clean images install demo bench generate lock
 
 WORKERS ?= 0
 PYTEST = .venv/bin/python -m pytest
@@ -27,6 +27,9 @@ unit: venv ## The tests that need nothing, in seconds
 runtime: venv ## The tests of a real runtime on loopback
 	@$(PYTEST) tests/runtime
 
+fuzz: venv ## Odd requests to every endpoint of a real runtime (N=20000, SEED=1 to repeat a run)
+	@.venv/bin/python -m tests.fuzz $(or $(N),20000) $(if $(SEED),--seed $(SEED))
+
 e2e: install ## The tests on a kind cluster
 	@$(PYTEST) tests/e2e
 
@@ -51,8 +54,9 @@ demo: install ## From nothing to a command's output from a sandbox
 bench: install ## Measure, and print the table of docs/benchmarks.md
 	@.venv/bin/python -m tests.bench
 
-generate: venv ## Write the CRDs' YAML from the models
+generate: venv ## Write the CRDs' YAML and the reference pages from the models
 	@.venv/bin/python -m sandpod_crds.generate
+	@.venv/bin/python -m sandpod_runtime.openapi
 
 lock: venv ## Pin the newest versions that pyproject.toml allows
 	@hack/lock.sh
