@@ -1,6 +1,7 @@
 """What the runtime consists of: the parts that surfaces share, and the surfaces that clients call."""
 
 import time
+from collections.abc import Callable
 from itertools import chain
 
 from msgspec import UNSET
@@ -11,6 +12,11 @@ from sandpod_runtime.clock import timestamp
 from sandpod_runtime.disk import Disk
 from sandpod_runtime.environment import Environment
 from sandpod_runtime.environment_store import EnvironmentStore
+from sandpod_runtime.files.places import Places
+from sandpod_runtime.files.uploads import Uploads
+from sandpod_runtime.git.clone import Cloner
+from sandpod_runtime.git.program import Git
+from sandpod_runtime.git.requests import Surroundings
 from sandpod_runtime.identity import Identity
 from sandpod_runtime.lifecycle.beginning import Beginning
 from sandpod_runtime.lifecycle.ending import Ending
@@ -19,23 +25,37 @@ from sandpod_runtime.lifecycle.last_words import LastWords
 from sandpod_runtime.lifecycle.life import Life
 from sandpod_runtime.lifecycle.sleeper import Sleeper
 from sandpod_runtime.metrics import Requests
-from sandpod_runtime.models.processes import DeclaredProcess
 from sandpod_runtime.options import Options
 from sandpod_runtime.process.commands import Commands
+from sandpod_runtime.process.declared import DeclaredProcesses
 from sandpod_runtime.process.records import Processes
 from sandpod_runtime.routing import Routes
+from sandpod_runtime.session.sessions import Sessions
 from sandpod_runtime.state import StateDirectory
+from sandpod_runtime.surfaces.archives import Archives
 from sandpod_runtime.surfaces.basics import Basics
 from sandpod_runtime.surfaces.environment import EnvironmentSurface
 from sandpod_runtime.surfaces.exec import Exec
+from sandpod_runtime.surfaces.files_list import FileListing
+from sandpod_runtime.surfaces.files_read import FileReading
+from sandpod_runtime.surfaces.files_tree import FileTree
+from sandpod_runtime.surfaces.files_write import FileWriting
+from sandpod_runtime.surfaces.git import GitCheckout
+from sandpod_runtime.surfaces.git_remotes import GitRemotes
+from sandpod_runtime.surfaces.git_work import GitWork
 from sandpod_runtime.surfaces.lifecycle import Lifecycle
-from sandpod_runtime.surfaces.reference import Reference
+from sandpod_runtime.surfaces.metrics import MetricsSurface
 from sandpod_runtime.surfaces.processes import ProcessesSurface
 from sandpod_runtime.surfaces.processes_logs import ProcessLogs
 from sandpod_runtime.surfaces.processes_start import Starter
 from sandpod_runtime.surfaces.processes_wait import ProcessWaits
+from sandpod_runtime.surfaces.reference import Reference
+from sandpod_runtime.surfaces.sessions import SessionsSurface
+from sandpod_runtime.surfaces.terminals import TerminalSurface
+from sandpod_runtime.surfaces.transfers import Transfers
 from sandpod_runtime.surfaces.watch import Watching
 from sandpod_runtime.system.cpu import user_cpu_seconds
+from sandpod_runtime.terminal.terminals import Terminals
 from sandpod_runtime.wire import Bodies
 
 
@@ -58,7 +78,17 @@ class Parts:
         )
         self.identity = Identity(bind_sha256=options.bind_sha256, insecure=options.insecure)
         self.commands = Commands(open_files=open_files)
+        self.sessions = Sessions(
+            commands=self.commands, environment=self.environment, workspace=options.workspace
+        )
+        self.uploads = Uploads(disk=self.disk)
         self.processes = Processes(memory=self.memory)
+        self.declared = DeclaredProcesses(
+            commands=self.commands, environment=self.environment, processes=self.processes
+        )
+        self.terminals = Terminals(
+            commands=self.commands, disk=self.disk, memory=self.memory, activity=self.activity
+        )
 
 
 def routes(parts: Parts) -> Routes:
@@ -67,7 +97,15 @@ def routes(parts: Parts) -> Routes:
         environment=parts.environment,
         memory=parts.memory,
         processes=parts.processes,
-        sessions=None,
+        sessions=parts.sessions,
+    )
+    places = Places(lambda _: parts.environment.directory())
+    git = Git(commands=parts.commands)
+    surroundings = Surroundings(
+        environment=parts.environment,
+        disk=parts.disk,
+        directory=lambda _: parts.environment.directory(),
+        exported=lambda _: None,
     )
     surfaces = (
         Basics(environment=parts.environment),
@@ -81,13 +119,36 @@ def routes(parts: Parts) -> Routes:
             life=parts.life,
             begin=beginning(parts).run,
         ),
+        MetricsSurface(
+            requests=parts.requests,
+            memory=parts.memory,
+            idleness=parts.idleness,
+            identity=parts.identity,
+            running=running(parts),
+        ),
         EnvironmentSurface(environment=parts.environment, store=parts.environment_store, bodies=parts.bodies),
-        Exec(starter=starter, sessions=None, bodies=parts.bodies, memory=parts.memory),
+        SessionsSurface(sessions=parts.sessions, bodies=parts.bodies),
+        Exec(starter=starter, sessions=parts.sessions, bodies=parts.bodies, memory=parts.memory),
         ProcessesSurface(
             starter=starter, processes=parts.processes, bodies=parts.bodies, memory=parts.memory
         ),
         ProcessLogs(processes=parts.processes, memory=parts.memory),
         ProcessWaits(processes=parts.processes, bodies=parts.bodies),
+        FileReading(places=places, disk=parts.disk, bodies=parts.bodies),
+        FileWriting(places=places, disk=parts.disk, bodies=parts.bodies),
+        FileListing(places=places, disk=parts.disk, bodies=parts.bodies),
+        FileTree(places=places, disk=parts.disk, bodies=parts.bodies),
+        Transfers(places=places, disk=parts.disk, bodies=parts.bodies, uploads=parts.uploads),
+        Archives(disk=parts.disk, directory=parts.sessions.directory),
+        TerminalSurface(terminals=parts.terminals, environment=parts.environment, bodies=parts.bodies),
+        GitCheckout(
+            git=git,
+            cloner=Cloner(git=git, disk=parts.disk),
+            surroundings=surroundings,
+            bodies=parts.bodies,
+        ),
+        GitWork(git=git, surroundings=surroundings, bodies=parts.bodies, memory=parts.memory),
+        GitRemotes(git=git, surroundings=surroundings, bodies=parts.bodies),
         Watching(disk=parts.disk, bodies=parts.bodies, workspace=parts.options.workspace),
         Reference(disk=parts.disk, everything=lambda: found),
     )
@@ -96,14 +157,20 @@ def routes(parts: Parts) -> Routes:
 
 
 def beginning(parts: Parts) -> Beginning:
-    async def start(declared: list[DeclaredProcess]) -> None:
-        pass
-
     return Beginning(
         life=parts.life,
         restore={"environment": parts.environment_store.restore},
-        start=start,
+        start=parts.declared.start,
     )
+
+
+def running(parts: Parts) -> dict[str, Callable[[], int]]:
+    """How many there are of each kind of thing that runs."""
+    return {
+        "commands": lambda: len(parts.commands),
+        "processes": lambda: len(parts.processes.living()),
+        "terminals": lambda: len(parts.terminals.all()),
+    }
 
 
 def sleeper(parts: Parts) -> Sleeper:
@@ -123,13 +190,17 @@ def ending(parts: Parts) -> Ending:
             last_active_at=timestamp(parts.activity.last_active + offset),
             ended_at=timestamp(),
             saved=saved and parts.state.persistent,
-            running={"commands": len(parts.commands)},
+            running={kind: count() for kind, count in running(parts).items()},
             sessions=[],
         )
 
     return Ending(
         save={},
-        stop={},
+        stop={
+            "declared": parts.declared.stop,
+            "terminals": parts.terminals.shut_down,
+            "uploads": parts.uploads.shut_down,
+        },
         kill={"commands": parts.commands.end_all},
         last_words=last_words,
         termination_log=parts.options.termination_log,
