@@ -49,7 +49,9 @@ from sandpod_runtime.surfaces.processes import ProcessesSurface
 from sandpod_runtime.surfaces.processes_logs import ProcessLogs
 from sandpod_runtime.surfaces.processes_start import Starter
 from sandpod_runtime.surfaces.processes_wait import ProcessWaits
+from sandpod_runtime.surfaces.pty import PtySurface
 from sandpod_runtime.surfaces.reference import Reference
+from sandpod_runtime.surfaces.search import Search
 from sandpod_runtime.surfaces.sessions import SessionsSurface
 from sandpod_runtime.surfaces.terminals import TerminalSurface
 from sandpod_runtime.surfaces.transfers import Transfers
@@ -139,8 +141,15 @@ def routes(parts: Parts) -> Routes:
         FileListing(places=places, disk=parts.disk, bodies=parts.bodies),
         FileTree(places=places, disk=parts.disk, bodies=parts.bodies),
         Transfers(places=places, disk=parts.disk, bodies=parts.bodies, uploads=parts.uploads),
+        Search(
+            commands=parts.commands,
+            disk=parts.disk,
+            bodies=parts.bodies,
+            directory=parts.sessions.directory,
+        ),
         Archives(disk=parts.disk, directory=parts.sessions.directory),
         TerminalSurface(terminals=parts.terminals, environment=parts.environment, bodies=parts.bodies),
+        PtySurface(terminals=parts.terminals, sessions=parts.sessions, environment=parts.environment),
         GitCheckout(
             git=git,
             cloner=Cloner(git=git, disk=parts.disk),
