@@ -13,6 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from sandpod_runtime.openapi.generate import routes_of_a_runtime
@@ -68,6 +69,7 @@ class Campaign:
         scratch.furnish(self.runtime.workspace)
         self.report = Report(seed=seed)
         self._learned: list[str] = []
+        self._seen_failures = 0
         self._started = time.time()
 
     def dispose(self) -> None:
@@ -131,7 +133,7 @@ class Campaign:
         try:
             code = judge(attempt, answer, endpoint=endpoint)
         except Wrong as wrong:
-            self._fail(f"{name}: {wrong}\n    {attempt.curl(self.runtime.url)}")
+            self._fail(f"{name}: {wrong}\n    {attempt.curl(self.runtime.url)}{self._news()}")
             return
         if code:
             self.report.codes[name, code] += 1
@@ -151,6 +153,12 @@ class Campaign:
     def _fail(self, text: str) -> None:
         sys.stderr.write(f"FAILED {text}\n")
         self.report.failures.append(text)
+
+    def _news(self) -> str:
+        """What the runtime has logged of failures since the last one."""
+        failures = self.runtime.failures()
+        news, self._seen_failures = failures[self._seen_failures :], len(failures)
+        return "".join(f"\n    {line}" for line in news[:3])
 
     def _footprint(self) -> tuple[int, int]:
         return self.runtime.descriptors(), self.runtime.memory()
@@ -193,7 +201,7 @@ class Campaign:
         for terminal in self._get("/api/terminal/list").get("terminals", []):
             self._call("POST", "/api/terminal/destroy", {"id": terminal["id"]})
         for name in self._learned:
-            self._call("DELETE", f"/api/files/uploads/{name}")
+            self._call("DELETE", f"/api/files/uploads/{quote(name, safe='')}")
 
     def _expect(self, what: str, check: Any, detail: Any = lambda: "") -> None:
         try:
