@@ -1,6 +1,7 @@
 """Cloning: into a new folder, of which nothing is left when it fails, or into one that was there."""
 
 import asyncio
+import errno
 import os
 import shutil
 from collections.abc import Callable
@@ -81,7 +82,10 @@ def _arguments(order: Order) -> list[str]:
 
 def _make(target: str) -> Identity | None:
     """The identity of the folder that was made; None when there was something already."""
-    Path(target).parent.mkdir(parents=True, exist_ok=True)
+    try:
+        Path(target).parent.mkdir(parents=True, exist_ok=True)
+    except FileExistsError as error:
+        raise NotADirectoryError(errno.ENOTDIR, "not a directory", error.filename) from error
     try:
         Path(target).mkdir()
     except FileExistsError:

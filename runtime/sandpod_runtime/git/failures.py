@@ -56,7 +56,7 @@ _RULES = (
         "GIT_BRANCH_NOT_FOUND",
         r"remote branch .* not found|couldn't find remote ref|invalid reference:|bad revision"
         r"|unknown revision|ambiguous argument|not a valid object name|is not a commit and a branch"
-        r"|src refspec .* does not match|is not a valid branch"
+        r"|src refspec .* does not match"
         r"|not a valid start point",
     ),
     _rule(UNMATCHED, r"pathspec '.*' did not match any"),

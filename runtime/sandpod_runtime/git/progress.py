@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass
 
 _LINE = re.compile(
-    r"(?:remote: )?([A-Za-z][A-Za-z ]{2,40}):\s+"
+    r"(?:remote: )?([A-Z][A-Za-z ]{2,40}):\s+"
     r"(?:(\d{1,3})% \((\d{1,15})/(\d{1,15})\)|(\d{1,15})(?=[,.\s]|$))"
 )
 _LONGEST = 500

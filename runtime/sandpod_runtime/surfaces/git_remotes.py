@@ -135,7 +135,8 @@ class GitRemotes:
             found = await self._git.run(job, [*arguments, "--", remote, branch or "HEAD"])
             updates = push_updates(found.stdout)[:_MOST_UPDATES]
             if found.exit_code != 0:
-                fault = failure(job, found)
+                # Why a branch was refused stands among the updates.
+                fault = failure(job, replace(found, stderr=found.stdout + found.stderr))
                 fault.context["updates"] = [msgspec.to_builtins(update) for update in updates]
                 raise fault
         return reply(PushReply(updates=updates))
