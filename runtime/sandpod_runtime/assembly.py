@@ -21,11 +21,12 @@ from sandpod_runtime.identity import Identity
 from sandpod_runtime.lifecycle.beginning import Beginning
 from sandpod_runtime.lifecycle.ending import Ending
 from sandpod_runtime.lifecycle.idleness import Idleness, Settings
-from sandpod_runtime.lifecycle.last_words import LastWords
+from sandpod_runtime.lifecycle.last_words import LastWords, SessionLeft
 from sandpod_runtime.lifecycle.life import Life
 from sandpod_runtime.lifecycle.sleeper import Sleeper
 from sandpod_runtime.metrics import Requests
 from sandpod_runtime.options import Options
+from sandpod_runtime.paths import shown
 from sandpod_runtime.process.commands import Commands
 from sandpod_runtime.process.declared import DeclaredProcesses
 from sandpod_runtime.process.records import Processes
@@ -178,6 +179,7 @@ def running(parts: Parts) -> dict[str, Callable[[], int]]:
     return {
         "commands": lambda: len(parts.commands),
         "processes": lambda: len(parts.processes.living()),
+        "sessions": lambda: len(parts.sessions),
         "terminals": lambda: len(parts.terminals.all()),
     }
 
@@ -200,13 +202,20 @@ def ending(parts: Parts) -> Ending:
             ended_at=timestamp(),
             saved=saved and parts.state.persistent,
             running={kind: count() for kind, count in running(parts).items()},
-            sessions=[],
+            sessions=[
+                SessionLeft(id=session_id, cwd=shown(parts.sessions.directory(session_id)))
+                for session_id in parts.sessions.ids()
+            ],
         )
+
+    async def close_sessions() -> None:
+        parts.sessions.close()
 
     return Ending(
         save={},
         stop={
             "declared": parts.declared.stop,
+            "sessions": close_sessions,
             "terminals": parts.terminals.shut_down,
             "uploads": parts.uploads.shut_down,
         },

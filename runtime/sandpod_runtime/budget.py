@@ -16,6 +16,8 @@ _LIMIT_FILES = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit
 class Budget:
     def __init__(self, total: int) -> None:
         self.total = total
+        # Bytes of output that were not kept, for want of room or beyond what a caller or a log keeps.
+        self.dropped = 0
         self._taken = 0
 
     @property
@@ -30,6 +32,9 @@ class Budget:
 
     def give(self, count: int) -> None:
         self._taken -= count
+
+    def drop(self, count: int) -> None:
+        self.dropped += count
 
 
 def for_this_machine(*, limit_files: Iterable[str | Path] = _LIMIT_FILES) -> Budget:

@@ -11,10 +11,10 @@ from sandpod_runtime.disk import Disk
 from sandpod_runtime.lifecycle.last_words import LastWords, encoded, write
 from sandpod_runtime.lifecycle.steps import Steps, all_within
 
-# Together with the farewell to open connections less than the 30 seconds that a pod has.
-_SAVING_SECONDS = 8.0
+# Together, and with the farewell to open connections, well below the 30 seconds that a pod has.
+_SAVING_SECONDS = 7.0
 _TELLING_SECONDS = 1.0
-_STOPPING_SECONDS = 6.0
+_STOPPING_SECONDS = 3.0
 _KILLING_SECONDS = 7.5
 
 logger = logging.getLogger(__name__)
@@ -45,9 +45,12 @@ class Ending:
         begun = time.monotonic()
         saved = await all_within(_SAVING_SECONDS, self._save)
         message = encoded(self._last_words(saved))
-        await all_within(_TELLING_SECONDS, {"tell": lambda: self._disk.run(self._tell, message)})
+        tell = {"tell": lambda: self._disk.run(self._tell, message)}
+        await all_within(_TELLING_SECONDS, tell)
         await all_within(_STOPPING_SECONDS, self._stop)
         await all_within(_KILLING_SECONDS, self._kill)
+        # Once more, for what has been killed could have written there.
+        await all_within(_TELLING_SECONDS, tell)
         logger.info("all has ended", extra={"saved": saved, "seconds": round(time.monotonic() - begun, 3)})
 
     def _tell(self, message: bytes) -> None:

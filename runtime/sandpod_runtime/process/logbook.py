@@ -31,9 +31,11 @@ class StreamLog:
         return self.total - len(self._ring)
 
     def write(self, data: bytes) -> None:
+        before = self.start
         self.total += len(data)
         self.ends_line = data.endswith(b"\n")
         self._ring.write(memoryview(data))
+        self._memory.drop(self.start - before)
 
     def read(self, offset: int, most: int = CAPACITY) -> bytes:
         """At most so many bytes from there on, or from the oldest that is left."""

@@ -97,7 +97,8 @@ class Capture:
     def release(self) -> None:
         """Give the memory back, at once: a command and its pipes refer to each other and may linger."""
         self._budget.give(self._charged)
-        self._charged = 0
+        self._budget.drop(self.cut)
+        self._charged = self.total = 0
         self._head = bytearray()
         self._tail = Ring(0, grant=lambda _: 0)
 

@@ -74,6 +74,12 @@ class Record:
         self.pid = command.pid
         self.status = "running"
 
+    def idle(self) -> None:
+        """Its program has ended, and it may be started again."""
+        self.running = None
+        self.pid = None
+        self.status = "starting"
+
     def kill(self) -> None:
         """End it with all that it started, and for good; `ended` follows."""
         if not self.is_over:
@@ -249,3 +255,6 @@ class _LogMemory(Budget):
     def give(self, count: int) -> None:
         super().give(count)
         self._whole.give(count)
+
+    def drop(self, count: int) -> None:
+        self._whole.drop(count)

@@ -55,6 +55,12 @@ class MetricsSurface:
         yield gauges("running", "What there is of a kind of thing this moment.", "kind", counts)
         yield gauge("memory_taken_bytes", "Held for bodies, outputs and logs.", self._memory.taken)
         yield gauge("memory_total_bytes", "What may be held for them.", self._memory.total)
+        yield Family(
+            name="sandpod_runtime_output_dropped_bytes_total",
+            help="Output that was cut from replies or pushed out of logs.",
+            kind="counter",
+            samples=[("", {}, self._memory.dropped)],
+        )
         if (left := self._idleness.left()) is not None:
             yield gauge("seconds_until_sleep", "If nothing more happens; absent: it does not sleep.", left)
         yield gauge("uptime_seconds", "Since it started.", time.time() - self._identity.started_at)

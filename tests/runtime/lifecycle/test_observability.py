@@ -152,6 +152,21 @@ async def test_a_client_that_hangs_up_is_counted(http: aiohttp.ClientSession) ->
     raise AssertionError("it was not counted")
 
 
+async def test_output_that_nobody_will_see_is_counted(http: aiohttp.ClientSession) -> None:
+    name = "sandpod_runtime_output_dropped_bytes_total"
+    before = (await figures(http))[name]
+    body = {"command": "head -c 100000 /dev/zero", "maxOutputBytes": 40_000}
+    async with http.post("/api/execute", json=body) as response:
+        assert (await response.json())["stdoutCut"]["bytes"] == 60_000
+    assert (await figures(http))[name] == before + 60_000
+    body = {"command": "head -c 10000000 /dev/zero", "processId": "much"}
+    async with http.post("/api/process/start", json=body) as response:
+        assert response.status == 200
+    async with http.post("/api/process/much/wait", json={"for": "exit"}) as response:
+        assert response.status == 200
+    assert (await figures(http))[name] > before + 60_000 + 5_000_000
+
+
 async def test_the_runtimes_own_needs_are_shown(http: aiohttp.ClientSession, runtime: Runtime) -> None:
     found = await figures(http)
     assert found["process_resident_memory_bytes"] == pytest.approx(runtime.memory() << 20, rel=0.2)
