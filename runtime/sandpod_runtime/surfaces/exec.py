@@ -5,13 +5,11 @@ session. The streamed ones, and those in the background, are processes.
 import asyncio
 import logging
 from functools import partial
-from typing import Any
 
 import msgspec
 from aiohttp.web_response import StreamResponse
 
 from sandpod_runtime.budget import Budget
-from sandpod_runtime.errors import invalid
 from sandpod_runtime.models.exec import (
     CompleteEvent,
     ErrorEvent,
@@ -26,6 +24,7 @@ from sandpod_runtime.process.feed import Feed
 from sandpod_runtime.process.output import Capture
 from sandpod_runtime.process.records import Record
 from sandpod_runtime.routing import Endpoint, Routes
+from sandpod_runtime.session.sessions import Sessions
 from sandpod_runtime.sse import HEARTBEAT, HEARTBEAT_SECONDS, event, open_stream
 from sandpod_runtime.surfaces.call import Call, understood
 from sandpod_runtime.surfaces.exec_reply import OutputEvents, buffered_reply
@@ -40,7 +39,7 @@ _STREAMED = Failure(code="STREAM_START_ERROR", operation="command.stream")
 
 
 class Exec:
-    def __init__(self, *, starter: Starter, sessions: Any, bodies: Bodies, memory: Budget) -> None:
+    def __init__(self, *, starter: Starter, sessions: Sessions, bodies: Bodies, memory: Budget) -> None:
         self._starter = starter
         self._sessions = sessions
         self._bodies = bodies
@@ -103,8 +102,7 @@ class Exec:
             raise
 
     async def _in_session(self, call: Call, *, request: Request, stdout: Capture, stderr: Capture) -> Ending:
-        if self._sessions is None:
-            raise invalid("sessionId", "sessions are not there yet; leave it out for a stateless command")
+        assert call.session_id is not None
         session = await self._sessions.use(call.session_id)
         return await session.run(
             command=call.command,

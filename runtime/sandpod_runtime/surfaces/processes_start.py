@@ -4,7 +4,7 @@ import shlex
 from collections.abc import Generator
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from aiohttp.web_response import Response
 
@@ -19,6 +19,7 @@ from sandpod_runtime.process.commands import Commands, TooManyCommandsError
 from sandpod_runtime.process.pipe import Sink
 from sandpod_runtime.process.records import Processes, Record
 from sandpod_runtime.process.spawn import Program, SpawnError
+from sandpod_runtime.session.sessions import Session, Sessions
 from sandpod_runtime.session.snapshot import Snapshot
 from sandpod_runtime.surfaces.call import Call
 from sandpod_runtime.wire import Request, reply
@@ -39,7 +40,7 @@ class Starter:
         environment: Environment,
         memory: Budget,
         processes: Processes,
-        sessions: Any,
+        sessions: Sessions,
     ) -> None:
         self._commands = commands
         self._environment = environment
@@ -64,11 +65,9 @@ class Starter:
         feed: tuple[Sink, Sink] | None = None,
     ) -> Record:
         """With a session, the process begins in the state that the session has when its turn comes."""
-        session: Any = None
+        session: Session | None = None
         snapshot: Snapshot | None = None
         if call.session_id is not None:
-            if self._sessions is None:
-                raise invalid("sessionId", "sessions are not there yet; leave it out for a stateless command")
             _refuse_names(call, failure)
             session = await self._sessions.use(call.session_id)
             snapshot = await session.snapshot()
