@@ -10,6 +10,11 @@ import sys
 
 def main() -> int:
     gc.disable()
+    if sys.argv[1:2] == ["search-worker"]:
+        # The runtime has started this process (search/start.py), in the only way that works in every image.
+        from sandpod_runtime.search import worker
+
+        return worker.main(sys.argv[2])
     from sandpod_runtime import options, server
 
     try:
