@@ -94,7 +94,7 @@ def _decoded(name: str, segment: str) -> str:
 def queried(request: Request, model: type[Any]) -> Any:
     """The query as `model`: numbers and truth values are read from their texts, the last of equals counts."""
     try:
-        return msgspec.convert(dict(request.query), model, strict=False)
+        return msgspec.convert(dict(request.query.items()), model, strict=False)
     except msgspec.ValidationError as error:
         message, _, where = str(error).partition(" - at `$")
         raise invalid(where.rstrip("`").lstrip(".") or "query", message) from error
