@@ -33,6 +33,9 @@ def _print(report: Report, *, seconds: float) -> None:
     for (endpoint, code), count in sorted(report.codes.items()):
         mark = "  (not in its description)" if (endpoint, code) in report.undeclared else ""
         print(f"  {count:6} {endpoint}: {code}{mark}")
+    never = [name for name in report.endpoints if not report.codes[name, "ok"]]
+    print(f"never with success: {', '.join(never)}")
+    print(f"grown by {report.grown} MiB")
     print(f"slowest: {report.slowest[0]:.2f} s: {report.slowest[1][:300]}")
     for failure in report.failures:
         print(f"FAILED {failure}", file=sys.stderr)

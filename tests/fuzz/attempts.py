@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 from hypothesis import strategies as st
 
-from tests.fuzz.values import ANYTHING, SCALARS, Strategy, Values
+from tests.fuzz.values import ANYTHING, SCALARS, Strategy, Values, rarely
 
 Json = dict[str, Any]
 Manner = Literal["whole", "cut", "hung up", "stream", "socket"]
@@ -105,10 +105,10 @@ class Attempts:
             r"{[^}]+}", lambda _: quote(draw(self._values.id()).encode("utf-8", "replace"), safe=""), path
         )
         target += self._query(draw)
-        if draw(st.integers(0, 29)) == 0:
+        if rarely(draw, 30):
             method, target = draw(_strange(method, target))
         some = st.lists(st.sampled_from(HEADERS), max_size=2)
-        headers: list[tuple[str, str]] = draw(some) if draw(st.integers(0, 4)) == 0 else []
+        headers: list[tuple[str, str]] = draw(some) if rarely(draw, 5) else []
         body = self._body(draw) if method in ("POST", "PUT", "DELETE", "PATCH") else b""
         return Attempt(
             route=self.route,
@@ -122,23 +122,20 @@ class Attempts:
     def _manner(self, draw: Any, method: str) -> Manner:
         if self.is_socket:
             return draw(st.sampled_from(["socket", "socket", "socket", "whole"]))
-        number = draw(st.integers(0, 29))
-        if number == 0 and method in ("POST", "PUT"):
+        if method in ("POST", "PUT") and rarely(draw, 30):
             return "cut"
-        if number == 1:
+        if rarely(draw, 30):
             return "hung up"
         return "stream" if self.is_stream else "whole"
 
     def _query(self, draw: Any) -> str:
         pairs: list[str] = []
         for each in self._operation.get("parameters", []):
-            if each["in"] == "query" and (
-                draw(st.integers(0, 7)) if each["required"] else draw(st.booleans())
-            ):
+            if each["in"] == "query" and (not rarely(draw, 12) if each["required"] else draw(st.booleans())):
                 right = self._values.field(each["name"], each["schema"], reads=self._reads)
-                value = draw(right if draw(st.integers(0, 5)) else SCALARS)
+                value = draw(SCALARS if rarely(draw, 12) else right)
                 pairs.append(f"{each['name']}={quote(str(value).encode('utf-8', 'replace'))}")
-        if draw(st.integers(0, 19)) == 0:
+        if rarely(draw, 20):
             pairs.append(
                 draw(st.sampled_from(["unknown=1", "=", "&&", "%zz=%", "path=%00", "a=" + "x" * 3000]))
             )
@@ -147,13 +144,12 @@ class Attempts:
     def _body(self, draw: Any) -> bytes:
         if self._schema is None:
             return draw(_raw) if self._raw else b""
-        number = draw(st.integers(0, 19))
-        if number == 0 or self.route in NEVER_WELL:
+        if self.route in NEVER_WELL or rarely(draw, 20):
             return draw(st.sampled_from(NO_JSON) | st.binary(max_size=50))
-        if number == 1:
+        if rarely(draw, 30):
             return _json(draw(ANYTHING))
         body: Any = draw(self._values.body(self._schema, lasting=self._lasting, reads=self._reads))
-        if number <= 6 and body:
+        if body and rarely(draw, 6):
             self._spoil(draw, body)
         return _json(body)
 

@@ -9,6 +9,7 @@ import tempfile
 import time
 import urllib.request
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -24,11 +25,13 @@ from tests.fuzz.attempts import Attempt, Attempts
 from tests.fuzz.judging import Wrong, judge
 from tests.fuzz.sending import Answer, send
 from tests.fuzz.values import Values
-from tests.support.runtime import Runtime, unprivileged
+from tests.support.runtime import Runtime
 from tests.support.waiting import eventually
 
 Json = dict[str, Any]
 _MOST_FAILURES = 60
+# So many equal requests at once, every so often.
+_BURST, _BURST_EVERY = 6, 40
 _UNHEALTHY = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.large_base_example]
 # What interpreters, caches and pools keep; a leak of 5 KiB for each of 20,000 requests would be more.
 _GROWTH_MIB = 96
@@ -44,6 +47,7 @@ class Report:
     codes: Counter[tuple[str, str]] = field(default_factory=Counter[tuple[str, str]])
     undeclared: set[tuple[str, str]] = field(default_factory=set[tuple[str, str]])
     slowest: tuple[float, str] = (0.0, "")
+    grown: int = 0
     failures: list[str] = field(default_factory=list[str])
 
 
@@ -60,19 +64,22 @@ class Campaign:
             "TMPDIR": str(self._home / "tmp"),
             "GIT_TERMINAL_PROMPT": "0",
         }
+        self._elsewhere = scratch.elsewhere()
         self._state = self._home / "state"
         self.runtime = Runtime(
-            prefix=unprivileged(),
+            prefix=scratch.somebody(),
             environ=environ,
             arguments=["--log-level", "info", "--state", str(self._state)],
         )
         scratch.furnish(self.runtime.workspace)
         self.report = Report(seed=seed)
+        self._threads = ThreadPoolExecutor(_BURST)
         self._learned: list[str] = []
         self._seen_failures = 0
         self._started = time.time()
 
     def dispose(self) -> None:
+        self._threads.shutdown()
         self.runtime.dispose()
         shutil.rmtree(self._home, ignore_errors=True)
 
@@ -123,13 +130,26 @@ class Campaign:
         name = " ".join(attempt.route)
         self.report.endpoints[name] += 1
         begun = time.monotonic()
-        try:
-            answer = send(attempt, port=self.runtime.port, number=self.report.requests)
-        except OSError as error:
-            answer = Answer(problem=f"no connection: {error}")
+        if self.report.requests % _BURST_EVERY:
+            answers = [self._send(attempt, self.report.requests)]
+        else:
+            self.report.requests += _BURST - 1
+            numbers = [self.report.requests + each for each in range(_BURST)]
+            answers = list(self._threads.map(self._send, [attempt] * _BURST, numbers))
         self.report.slowest = max(
             self.report.slowest, (time.monotonic() - begun, attempt.curl(self.runtime.url))
         )
+        for answer in answers:
+            self._judge(attempt, answer, endpoint)
+
+    def _send(self, attempt: Attempt, number: int) -> Answer:
+        try:
+            return send(attempt, port=self.runtime.port, number=number)
+        except OSError as error:
+            return Answer(problem=f"no connection: {error}")
+
+    def _judge(self, attempt: Attempt, answer: Answer, endpoint: Endpoint) -> None:
+        name = " ".join(attempt.route)
         try:
             code = judge(attempt, answer, endpoint=endpoint)
         except Wrong as wrong:
@@ -179,13 +199,13 @@ class Campaign:
             lambda: self.runtime.descriptors() <= before[0] + _SPARE_DESCRIPTORS,
             lambda: _descriptors(self.runtime.pid),
         )
-        places = (workspace.with_name("gone"), self._home, self._state)
+        places = (workspace.with_name("gone"), self._home)
         self._expect(
             "no temporary file is left",
             lambda: not scratch.temporary(*places),
             lambda: scratch.temporary(*places),
         )
-        grown = self.runtime.memory() - before[1]
+        grown = self.report.grown = self.runtime.memory() - before[1]
         self._expect(f"it has grown by {grown} MiB only", lambda: grown <= _GROWTH_MIB)
         self._expect("it answers", lambda: self._get("/api/ping")["success"])
         self._expect(
@@ -193,6 +213,8 @@ class Campaign:
         )
         workspace.with_name("gone").rename(workspace)
         self._expect("it ends in good order", lambda: self.runtime.stop() == 0)
+        left = scratch.elsewhere() - self._elsewhere
+        self._expect("nothing is left where everybody may write", lambda: not left, lambda: left)
 
     def _delete_everything(self) -> None:
         self._call("DELETE", "/api/process/kill-all")

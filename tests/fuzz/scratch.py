@@ -12,6 +12,8 @@ from tests.support.runtime import Runtime
 
 _PNG = bytes.fromhex("89504e470d0a1a0a0000000d49484452")
 # How files and directories of the runtime's own may be called while it works.
+_USER = 61_234
+_SHARED = (Path("/tmp"), Path("/var/tmp"), Path("/dev/shm"))
 _TEMPORARY = ("sandpod", ".tmp", ".part", ".upload")
 
 
@@ -54,6 +56,13 @@ def _repository(path: Path) -> None:
         subprocess.run([*git, *arguments], check=True, capture_output=True)
 
 
+def somebody() -> list[str]:
+    """What to put before the runtime's command so that it runs as a user who owns nothing."""
+    if os.geteuid() != 0:
+        return []
+    return ["setpriv", f"--reuid={_USER}", f"--regid={_USER}", "--clear-groups"]
+
+
 def temporary(*places: Path) -> set[str]:
     """What looks like the runtime's own in these directories."""
     found: set[str] = set()
@@ -65,6 +74,17 @@ def temporary(*places: Path) -> set[str]:
                 if any(part in name for part in _TEMPORARY)
             )
     return found
+
+
+def elsewhere() -> set[str]:
+    """What there is of the runtime where everybody may write."""
+    return {
+        str(each)
+        for place in _SHARED
+        if place.is_dir()
+        for each in place.iterdir()
+        if each.lstat().st_uid == _USER and any(part in each.name for part in _TEMPORARY)
+    }
 
 
 def inotifies(runtime: Runtime) -> int:

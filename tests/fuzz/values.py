@@ -80,6 +80,9 @@ _PATH_LIKE = re.compile(
 _ADDRESS_LIKE = re.compile(r"url$|^repository$|uri", re.IGNORECASE)
 _EXPRESSION_LIKE = re.compile(r"pattern|regex|glob|query|include|exclude|log", re.IGNORECASE)
 _TIME_LIKE = re.compile(r"timeout|interval|wait|seconds|ms$|grace|lease", re.IGNORECASE)
+_NEEDED = re.compile(
+    r"path|^(command|content|data|id|terminalId|repoUrl|url|dir|edits|paths|message|name)$", re.IGNORECASE
+)
 _ID_LIKE = re.compile(r"id$", re.IGNORECASE)
 
 SCALARS = (
@@ -113,16 +116,18 @@ class Values:
         return self._of(schema, name=name, lasting=False, reads=reads)
 
     def id(self) -> Strategy:
-        known = st.sampled_from(NAMES) | st.sampled_from(ODD_NAMES)
-        return known | st.integers(0, 9).map(
-            lambda at: self._learned[-1 - at] if at < len(self._learned) else "one"
+        learned = st.integers(0, 9).map(
+            lambda at: self._learned[-1 - at] if at < len(self._learned) else NAMES[0]
         )
+        return mostly(st.sampled_from(NAMES) | learned, st.sampled_from(ODD_NAMES))
 
     def _of(self, schema: Json, *, name: str, lasting: bool, reads: bool) -> Strategy:
         if reference := schema.get("$ref"):
             schema = self._schemas[reference.rpartition("/")[2]]
         if variants := schema.get("anyOf") or schema.get("oneOf"):
-            return st.one_of([self._of(each, name=name, lasting=lasting, reads=reads) for each in variants])
+            given = [each for each in variants if each.get("type") != "null"]
+            right = st.one_of([self._of(each, name=name, lasting=lasting, reads=reads) for each in given])
+            return right if len(given) == len(variants) else mostly(right, st.none())
         if "enum" in schema:
             return st.sampled_from(schema["enum"])
         match schema.get("type"):
@@ -148,16 +153,14 @@ class Values:
             values = self._of(inner, name="", lasting=lasting, reads=reads) if inner else ANYTHING
             keys = st.sampled_from(["A", "FUZZED", "B_1", "", "1", "A=B", "SANDPOD_X", "ä", "a\0b"])
             return st.dictionaries(keys, values, max_size=3)
-        required = {name: fields[name] for name in schema.get("required", [])}
-        # Often all that decides is one optional field: a few at a time.
-        optional = {name: each for name, each in fields.items() if name not in required}
-        return st.fixed_dictionaries(required, optional=optional)
+        return _some(fields, always=schema.get("required", []))
 
     def _text(self, name: str, *, lasting: bool, reads: bool) -> Strategy:
         if name in ("command", "cmd"):
             return st.sampled_from(LASTING if lasting else COMMANDS)
         if name in FIXED:
-            return st.sampled_from([str(each) for each in FIXED[name]])
+            right, *wrong = [str(each) for each in FIXED[name]]
+            return st.just(right) | mostly(st.just(right), st.sampled_from(wrong or [right]))
         if _ADDRESS_LIKE.search(name):
             return st.sampled_from(ADDRESSES)
         if _PATH_LIKE.search(name):
@@ -166,13 +169,33 @@ class Values:
             return st.sampled_from(EXPRESSIONS)
         if _ID_LIKE.search(name):
             return self.id()
-        return st.sampled_from([*NAMES, "utf-8", "base64", "", " ", "ä€"]) | st.text("abc -\n", max_size=12)
+        return mostly(st.sampled_from([*NAMES, "utf-8"]), st.text("abc -\n\0ä", max_size=12))
+
+
+@st.composite
+def _some(draw: Any, fields: dict[str, Strategy], *, always: list[str]) -> Json:
+    """What is required, or is by its name, is rarely missing; of the rest there is a little."""
+    found: Json = {}
+    for name, values in fields.items():
+        needed = name in always or _NEEDED.search(name)
+        if not rarely(draw, 20) if needed else rarely(draw, 4):
+            found[name] = draw(values)
+    return found
 
 
 def paths(*, reads: bool) -> Strategy:
-    common = st.sampled_from(PATHS)
-    rare = st.sampled_from(BAD_PATHS + (SYSTEM_PATHS if reads else []))
-    return st.one_of(common, common, common, rare)
+    return mostly(st.sampled_from(PATHS), st.sampled_from(BAD_PATHS + (SYSTEM_PATHS if reads else [])))
+
+
+def rarely(draw: Any, times: int) -> bool:
+    """Once in so many times. The ends of a range come more often than the rest."""
+    return draw(st.integers(0, times - 1)) == times // 2
+
+
+@st.composite
+def mostly(draw: Any, right: Strategy, wrong: Strategy) -> Any:
+    """A request has many fields, and one that is wrong decides how it ends."""
+    return draw(wrong if rarely(draw, 25) else right)
 
 
 def _numbers(schema: Json, *, name: str) -> Strategy:
