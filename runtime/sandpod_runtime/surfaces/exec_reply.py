@@ -29,6 +29,8 @@ async def buffered_reply(
         "duration": round(ending.seconds * 1000),
         "timestamp": timestamp(),
     }
+    if call.session_id is not None:
+        fields["sessionId"] = call.session_id
     if call.base64:
         fields["outputEncoding"] = "base64"
     for name, capture in (("stdoutCut", stdout), ("stderrCut", stderr)):

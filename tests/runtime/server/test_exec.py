@@ -52,13 +52,24 @@ async def test_an_empty_session_id_counts_as_not_given(execute: Execute) -> None
     assert (await execute("echo yes", sessionId=""))["stdout"] == "yes\n"
 
 
-@pytest.mark.parametrize("session", ["mine", " ", "\t\n"])
-async def test_a_session_is_refused_until_there_are_sessions(
-    http: aiohttp.ClientSession, session: str
-) -> None:
+@pytest.mark.parametrize("session", [" ", "\t\n"])
+async def test_a_blank_session_id_is_refused(http: aiohttp.ClientSession, session: str) -> None:
     found = await refused(http, {"command": "true", "sessionId": session})
     assert found["code"] == "VALIDATION_FAILED"
     assert found["context"]["validationErrors"][0]["field"] == "sessionId"
+
+
+async def test_a_session_that_is_named_is_echoed(execute: Execute, http: aiohttp.ClientSession) -> None:
+    found = await execute("cd /tmp", sessionId="mine")
+    assert found["sessionId"] == "mine"
+    assert (await execute("pwd", sessionId="mine"))["stdout"] == "/tmp\n"
+    async with http.post("/api/session/delete", json={"sessionId": "mine"}) as response:
+        assert response.status == 200
+
+
+async def test_the_commands_of_a_session_have_no_input(http: aiohttp.ClientSession) -> None:
+    found = await refused(http, {"command": "cat", "sessionId": "mine", "stdin": "x"})
+    assert found["context"]["validationErrors"][0]["field"] == "stdin"
 
 
 async def test_a_session_in_a_header_or_the_query_is_not_overlooked(http: aiohttp.ClientSession) -> None:
@@ -68,7 +79,9 @@ async def test_a_session_in_a_header_or_the_query_is_not_overlooked(http: aiohtt
         ("/api/execute?sessionId=mine", {}),
     ):
         async with http.post(path, json={"command": "true"}, headers=headers) as response:
-            assert response.status == 400
+            assert (await response.json())["sessionId"] == "mine"
+    async with http.post("/api/session/delete", json={"sessionId": "mine"}) as response:
+        assert response.status == 200
 
 
 async def test_authorization_is_never_a_session_id(http: aiohttp.ClientSession) -> None:
@@ -232,11 +245,6 @@ async def test_an_environment_that_linux_cannot_take_is_refused(http: aiohttp.Cl
     found = await refused(http, {"command": "true", "env": {"A": "x" * 200_000}})
     assert found["code"] == "VALIDATION_FAILED"
     assert "128 KiB" in found["message"]
-
-
-async def test_background_is_refused_until_there_are_processes(http: aiohttp.ClientSession) -> None:
-    found = await refused(http, {"command": "true", "background": True})
-    assert found["context"]["validationErrors"][0]["field"] == "background"
 
 
 async def test_commands_run_side_by_side(execute: Execute) -> None:

@@ -99,7 +99,7 @@ async def test_the_disable_token_means_no_session(http: aiohttp.ClientSession) -
         ({}, 400, "INVALID_COMMAND"),
         ({"command": " "}, 400, "INVALID_COMMAND"),
         ({"command": "true", "cwd": "/no/such/place"}, 500, "STREAM_START_ERROR"),
-        ({"command": "true", "sessionId": "mine"}, 400, "VALIDATION_FAILED"),
+        ({"command": "true", "sessionId": " "}, 400, "VALIDATION_FAILED"),
         ({"command": "true", "maxOutputBytes": 5}, 400, "VALIDATION_FAILED"),
     ],
 )
