@@ -59,6 +59,7 @@ from sandpod_runtime.surfaces.transfers import Transfers
 from sandpod_runtime.surfaces.watch import Watching
 from sandpod_runtime.system.cpu import user_cpu_seconds
 from sandpod_runtime.terminal.terminals import Terminals
+from sandpod_runtime.watch.watching import Watches
 from sandpod_runtime.wire import Bodies
 
 
@@ -81,6 +82,7 @@ class Parts:
         )
         self.identity = Identity(bind_sha256=options.bind_sha256, insecure=options.insecure)
         self.commands = Commands(open_files=open_files)
+        self.watches = Watches(disk=self.disk, workspace=options.workspace)
         self.sessions = Sessions(
             commands=self.commands, environment=self.environment, workspace=options.workspace
         )
@@ -159,7 +161,7 @@ def routes(parts: Parts) -> Routes:
         ),
         GitWork(git=git, surroundings=surroundings, bodies=parts.bodies, memory=parts.memory),
         GitRemotes(git=git, surroundings=surroundings, bodies=parts.bodies),
-        Watching(disk=parts.disk, bodies=parts.bodies, workspace=parts.options.workspace),
+        Watching(watches=parts.watches, bodies=parts.bodies, workspace=parts.options.workspace),
         Reference(disk=parts.disk, everything=lambda: found),
     )
     found = dict(chain.from_iterable(surface.routes().items() for surface in surfaces))
@@ -218,6 +220,7 @@ def ending(parts: Parts) -> Ending:
             "sessions": close_sessions,
             "terminals": parts.terminals.shut_down,
             "uploads": parts.uploads.shut_down,
+            "watches": parts.watches.stop,
         },
         kill={"commands": parts.commands.end_all},
         last_words=last_words,

@@ -9,7 +9,6 @@ import msgspec
 from aiohttp.web_response import StreamResponse
 
 from sandpod_runtime import paths
-from sandpod_runtime.disk import Disk
 from sandpod_runtime.errors import Fault, invalid
 from sandpod_runtime.limits import Slots
 from sandpod_runtime.models.watch import (
@@ -41,10 +40,10 @@ _check_decoder = msgspec.json.Decoder(WatchCheckRequest)
 
 
 class Watching:
-    def __init__(self, *, disk: Disk, bodies: Bodies, workspace: str) -> None:
+    def __init__(self, *, watches: Watches, bodies: Bodies, workspace: str) -> None:
         self._bodies = bodies
         self._workspace = posixpath.normpath(workspace)
-        self._watches = Watches(disk=disk, workspace=self._workspace)
+        self._watches = watches
         self._streams = Slots("watch streams", MOST_STREAMS)
 
     def routes(self) -> Routes:

@@ -4,6 +4,7 @@ leave ends it, unless a poll has asked for it lately.
 
 import asyncio
 import logging
+import posixpath
 import time
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
@@ -142,7 +143,7 @@ class Watch:
             end = End(reason=f"changes were lost: {error}", failed=True)
         await self._tell(self._tree.take())
         if end is not None:
-            self._finish(end)
+            self.finish(end)
 
     async def _tell(self, changes: list[Change]) -> None:
         self.changes += len(changes)
@@ -152,7 +153,7 @@ class Watch:
                 subscriber.add(changes[begin : begin + _SLICE], at=at)
             await asyncio.sleep(0)
 
-    def _finish(self, end: End) -> None:
+    def finish(self, end: End) -> None:
         logger.info("a watch ended", extra={"watch": self.id, "reason": end.reason})
         self.end = end
         self._arrived.set()
@@ -173,7 +174,7 @@ class Watch:
 class Watches:
     def __init__(self, *, disk: Disk, workspace: str) -> None:
         self._disk = disk
-        self._workspace = workspace
+        self._workspace = posixpath.normpath(workspace)
         self._places = Places(MOST_DIRECTORIES)
         self._at_work = asyncio.Semaphore(_MOST_AT_WORK)
         self._numbers = count(1)
@@ -196,6 +197,11 @@ class Watches:
         finally:
             watch.holders -= 1
             self._let_go(spec, watch)
+
+    async def stop(self) -> None:
+        """Tells every subscriber that there is an end."""
+        for watch in [*self._watches.values()]:
+            watch.finish(End(reason="the runtime is stopping", failed=False))
 
     def _begin(self, spec: Spec) -> Watch:
         watch = Watch(

@@ -3,7 +3,7 @@
 import asyncio
 import json
 import shutil
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -242,6 +242,14 @@ async def test_the_stream_stops_when_what_is_watched_is_gone(
         assert event["type"] == "stopped"
         assert "moved" in event["reason"] if how != "deleted" else "deleted" in event["reason"]
     await refused(http, 404, "FILE_NOT_FOUND", path=str(root))
+
+
+async def test_the_stream_stops_when_the_runtime_does(start: Callable[..., Runtime]) -> None:
+    runtime = start()
+    async with aiohttp.ClientSession(runtime.url) as http, watched(http, runtime.workspace) as events:
+        stopping = asyncio.create_task(asyncio.to_thread(runtime.stop))
+        assert (await events.next())["type"] == "stopped"
+        assert await stopping == 0
 
 
 async def test_links_are_not_followed(http: aiohttp.ClientSession, place: Path, tmp_path: Path) -> None:
