@@ -46,6 +46,7 @@ from sandpod_runtime.surfaces.git_remotes import GitRemotes
 from sandpod_runtime.surfaces.git_work import GitWork
 from sandpod_runtime.surfaces.lifecycle import Lifecycle
 from sandpod_runtime.surfaces.metrics import MetricsSurface
+from sandpod_runtime.surfaces.ports import Ports
 from sandpod_runtime.surfaces.processes import ProcessesSurface
 from sandpod_runtime.surfaces.processes_logs import ProcessLogs
 from sandpod_runtime.surfaces.processes_start import Starter
@@ -84,7 +85,11 @@ class Parts:
         self.commands = Commands(open_files=open_files)
         self.watches = Watches(disk=self.disk, workspace=options.workspace)
         self.sessions = Sessions(
-            commands=self.commands, environment=self.environment, workspace=options.workspace
+            commands=self.commands,
+            environment=self.environment,
+            state=self.state,
+            disk=self.disk,
+            workspace=options.workspace,
         )
         self.uploads = Uploads(disk=self.disk)
         self.processes = Processes(memory=self.memory)
@@ -109,8 +114,8 @@ def routes(parts: Parts) -> Routes:
     surroundings = Surroundings(
         environment=parts.environment,
         disk=parts.disk,
-        directory=lambda _: parts.environment.directory(),
-        exported=lambda _: None,
+        directory=parts.sessions.directory,
+        exported=lambda session_id: known.exported if (known := parts.sessions.known(session_id)) else None,
     )
     surfaces = (
         Basics(environment=parts.environment),
@@ -161,6 +166,7 @@ def routes(parts: Parts) -> Routes:
         ),
         GitWork(git=git, surroundings=surroundings, bodies=parts.bodies, memory=parts.memory),
         GitRemotes(git=git, surroundings=surroundings, bodies=parts.bodies),
+        Ports(processes=parts.processes, disk=parts.disk, bodies=parts.bodies),
         Watching(watches=parts.watches, bodies=parts.bodies, workspace=parts.options.workspace),
         Reference(disk=parts.disk, everything=lambda: found),
     )
@@ -171,7 +177,7 @@ def routes(parts: Parts) -> Routes:
 def beginning(parts: Parts) -> Beginning:
     return Beginning(
         life=parts.life,
-        restore={"environment": parts.environment_store.restore},
+        restore={"environment": parts.environment_store.restore, "sessions": parts.sessions.restore_all},
         start=parts.declared.start,
     )
 
@@ -214,7 +220,7 @@ def ending(parts: Parts) -> Ending:
         parts.sessions.close()
 
     return Ending(
-        save={},
+        save={"sessions": parts.sessions.save_all} if parts.state.persistent else {},
         stop={
             "declared": parts.declared.stop,
             "sessions": close_sessions,

@@ -1,6 +1,6 @@
 """Sessions: what a client asks for, and what it gets."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
@@ -31,9 +31,10 @@ class CreateSessionReply(Reply):
     session_id: str
     message: str
     cwd: str
-    shell: Annotated[str, Meta(description="bash; or sh, which keeps less.")]
+    shell: Annotated[str, Meta(description="bash; or sh, in an image without bash.")]
     data: SessionPlace
     container_placement_id: str | None
+    note: Annotated[str | UnsetType, Meta(description="What a session in this image cannot do.")] = UNSET
 
 
 class DeleteSessionRequest(msgspec.Struct, rename="camel", kw_only=True):
@@ -51,7 +52,27 @@ class ListSessionsReply(Reply):
 class SessionReply(Reply):
     id: str
     cwd: str
-    shell: str
-    busy: Annotated[bool, Meta(description="A command runs in it.")]
+    state: Annotated[
+        Literal["idle", "busy", "saved"],
+        Meta(description="saved: from before a sleep, and made again at its first use."),
+    ]
     waiting: Annotated[int, Meta(description="Calls that wait for their turn.")]
+    shell: str
+    missing: Annotated[list[str], Meta(description="What could not be brought over a sleep.")]
+    note: str | UnsetType = UNSET
     command_timeout_ms: float | UnsetType = UNSET
+
+
+class SavedSession(msgspec.Struct, rename="camel", kw_only=True):
+    id: str
+    lost: Annotated[list[str], Meta(description="What cannot be saved of it.")]
+
+
+class SaveSessionsReply(Reply):
+    sessions: list[SavedSession]
+    persistent: Annotated[bool, Meta(description="Whether the state directory outlives this runtime.")]
+
+
+class RestoreSessionsReply(Reply):
+    restored: Annotated[list[str], Meta(description="The ids; each shell is made at its first use.")]
+    problems: Annotated[list[str], Meta(description="Files that hold no session's state, and why.")]

@@ -6,10 +6,12 @@ outcome is a bare redirection, which nothing can redefine; nothing forks; and th
 that every byte costs a system call.
 """
 
+import math
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 
-from sandpod_runtime.session.dump import BASH, POSIX
+from sandpod_runtime.session import dump
 
 
 class Dialect(ABC):
@@ -19,12 +21,22 @@ class Dialect(ABC):
     reads_ahead: bool
     # Whether a look at its words shows that they still mean what they should.
     proves: bool
+    # Commands longer than this are left in a file.
+    longest: float
     opening: bytes
     repair: bytes
-    dump: bytes
 
     @abstractmethod
-    def evaluate(self, command: str, *, variables: Mapping[str, str], place: bytes) -> bytes: ...
+    def evaluate(self, command: bytes | None, *, variables: Mapping[str, str], place: bytes) -> bytes:
+        """None stands for what is left in the file."""
+
+    @abstractmethod
+    def describe(self, *, place: bytes) -> bytes:
+        """Prints the state of the shell; dump.py reads it."""
+
+    @abstractmethod
+    def state(self, output: bytes) -> dump.State:
+        """What it has printed. Raises dump.NoStateError."""
 
     @abstractmethod
     def report(self, number: int, *, place: bytes) -> bytes: ...
@@ -60,21 +72,30 @@ class Bash(Dialect):
         b"\\builtin shopt -s expand_aliases\n"
         b"\\builtin shopt -u inherit_errexit shift_verbose\n"
     )
-    dump = BASH
+    longest = 4096
 
-    def evaluate(self, command: str, *, variables: Mapping[str, str], place: bytes) -> bytes:
-        # With the three closed, there is nothing to put aside while they are redirected: descriptors from 10
-        # on stay free for commands. (`builtin exec` would leave its own copies there; a function of the name
+    def evaluate(self, command: bytes | None, *, variables: Mapping[str, str], place: bytes) -> bytes:
+        # With the two closed, there is nothing to put aside while they are redirected: descriptors from 10 on
+        # stay free for commands. (`builtin exec` would leave its own copies there; a function of the name
         # `exec` does no more harm than that.) Variables before a builtin last as long as it does.
-        assignments = b"".join(
-            b"%s=%s " % (name.encode(), quoted(value)) for name, value in variables.items()
-        )
-        return b"\\exec <&- >&- 2>&-\n%s\\builtin eval %s </dev/null >|%s/o 2>|%s/e\n" % (
-            assignments,
-            quoted(command),
+        fetch, text = b"", quoted(command or b"")
+        if command is None:
+            fetch = b"REPLY=\n! \\builtin read -r -d '' <%s/c\n" % place
+            # It rather ends than to take nothing, or what was there before, for the command.
+            text = b'"${REPLY:?}"'
+        return b"\\exec >&- 2>&-\n%s%s\\builtin eval %s >|%s/o 2>|%s/e\n" % (
+            fetch,
+            _assigned(variables),
+            text,
             place,
             place,
         )
+
+    def describe(self, *, place: bytes) -> bytes:
+        return b"\\exec >&- 2>&-\n%s >|%s/o 2>/dev/null\n" % (dump.BASH, place)
+
+    def state(self, output: bytes) -> dump.State:
+        return dump.of_bash(output)
 
     def report(self, number: int, *, place: bytes) -> bytes:
         return (
@@ -113,19 +134,22 @@ class Posix(Dialect):
     proves = False
     opening = b"exec 3<&-\n"
     repair = b""
-    dump = POSIX
+    longest = math.inf
 
-    def evaluate(self, command: str, *, variables: Mapping[str, str], place: bytes) -> bytes:
+    def evaluate(self, command: bytes | None, *, variables: Mapping[str, str], place: bytes) -> bytes:
         # By way of `command`, a syntax error does not end the shell, and the variables do not stay.
-        assignments = b"".join(
-            b"%s=%s " % (name.encode(), quoted(value)) for name, value in variables.items()
-        )
         return b"unset -f command\n%scommand eval %s </dev/null >|%s/o 2>|%s/e\n" % (
-            assignments,
-            quoted(command),
+            _assigned(variables),
+            quoted(command or b""),
             place,
             place,
         )
+
+    def describe(self, *, place: bytes) -> bytes:
+        return b"%s </dev/null >|%s/o 2>/dev/null\n" % (dump.POSIX, place)
+
+    def state(self, output: bytes) -> dump.State:
+        return dump.of_posix(output)
 
     def report(self, number: int, *, place: bytes) -> bytes:
         return b'>|"%s/s%d.$?"\nexport -p >|%s/x\n' % (place, number, place)
@@ -152,5 +176,9 @@ class Posix(Dialect):
         return back if previous is None else back + b"OLDPWD=%s\n" % quoted(previous)
 
 
-def quoted(text: str) -> bytes:
-    return b"'" + text.encode("utf-8", "surrogateescape").replace(b"'", b"'\\''") + b"'"
+def _assigned(variables: Mapping[str, str]) -> bytes:
+    return b"".join(b"%s=%s " % (name.encode(), quoted(value)) for name, value in variables.items())
+
+
+def quoted(text: str | bytes) -> bytes:
+    return b"'" + os.fsencode(text).replace(b"'", b"'\\''") + b"'"

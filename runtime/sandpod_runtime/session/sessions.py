@@ -1,136 +1,224 @@
-"""All sessions: one shell for each id, and what is remembered of those that have ended."""
+"""All sessions: one shell for each id, what is remembered of those that have ended, and what was saved."""
 
-import contextlib
-import shutil
+import asyncio
+import logging
+import os
 from collections.abc import Mapping
-from pathlib import Path
 
+import msgspec
+
+from sandpod_runtime.clock import timestamp
+from sandpod_runtime.disk import Disk, fault_of
 from sandpod_runtime.environment import Environment, merged
-from sandpod_runtime.errors import Fault, invalid
-from sandpod_runtime.process import shell
+from sandpod_runtime.errors import Fault
 from sandpod_runtime.process.commands import Commands
-from sandpod_runtime.process.spawn import SpawnError
-from sandpod_runtime.session.channel import private_place
-from sandpod_runtime.session.dialect import Bash, Posix
+from sandpod_runtime.session.maker import Maker
 from sandpod_runtime.session.session import Session
+from sandpod_runtime.session.store import Saved, Store, StoreError
+from sandpod_runtime.state import StateDirectory
 
 __all__ = ["Session", "Sessions"]
 
 MOST = 64
 # Ends that nobody has been told of yet.
 _REMEMBERED = 1024
+# A session whose command does not end in this time is saved without what only its shell knows.
+_PATIENCE = 3.0
+_OTHER_SHELL = "all but the directory and the exported variables: another shell ({}) wrote it"
+
+logger = logging.getLogger(__name__)
 
 
 class Sessions:
-    def __init__(self, *, commands: Commands, environment: Environment, workspace: str) -> None:
-        self._commands = commands
+    def __init__(
+        self,
+        *,
+        commands: Commands,
+        environment: Environment,
+        state: StateDirectory,
+        disk: Disk,
+        workspace: str,
+    ) -> None:
         self._environment = environment
-        self._workspace = workspace
+        self._maker = Maker(commands=commands, environment=environment, workspace=workspace)
+        self._store = Store(state)
+        self._disk = disk
         self._living: dict[str, Session] = {}
+        # Of an earlier runtime; each is made again when it is first used. Their scripts stay on the disk.
+        self._saved: dict[str, Saved] = {}
         self._ended: dict[str, tuple[Session, Fault]] = {}
-        self._place: str | None = None
-        self._made = 0
 
     def __len__(self) -> int:
-        return len(self._living)
+        return len(self._living) + len(self._saved)
 
     def ids(self) -> list[str]:
-        return [*self._living]
+        return [*self._living, *self._saved]
 
     def known(self, session_id: str) -> Session | None:
         return self._living.get(session_id)
 
+    def saved(self, session_id: str) -> Saved | None:
+        """One that is there, but has not been used since it was restored."""
+        return self._saved.get(session_id)
+
     def directory(self, session_id: str | None) -> str:
-        session = None if session_id is None else self._living.get(session_id)
-        return self._environment.directory() if session is None else session.directory
+        if session_id is not None:
+            if session := self._living.get(session_id):
+                return session.directory
+            if saved := self._saved.get(session_id):
+                return os.fsdecode(saved.directory)
+        return self._environment.directory()
 
     async def use(self, session_id: str) -> Session:
         """The session with this id; it is made when there is none. Raises once when it has ended unseen."""
         if session := self._living.get(session_id):
             return session
+        if session_id in self._saved:
+            return await self._revived(session_id)
         if ended := self._ended.pop(session_id, None):
             raise ended[1]
-        return self._make(session_id, env=None, cwd=None, timeout=None)
+        logger.info("a session is made by its first use", extra={"session": session_id})
+        return self._make(session_id, environ=self._environment.variables, cwd=None, timeout=None)
 
     async def create(
         self, session_id: str, *, env: Mapping[str, str | None] | None, cwd: str | None, timeout: float | None
     ) -> Session:
-        if session_id in self._living:
+        if session_id in self._living or session_id in self._saved:
             raise Fault(
                 "SESSION_ALREADY_EXISTS",
                 f"there is a session {session_id} already",
                 context={"sessionId": session_id, "containerPlacementId": self.placement},
             )
         self._ended.pop(session_id, None)
-        return self._make(session_id, env=env, cwd=cwd, timeout=timeout)
+        environ = merged(self._environment.variables, env)
+        return self._make(session_id, environ=environ, cwd=cwd, timeout=timeout)
 
-    def delete(self, session_id: str) -> None:
-        if session := self._living.get(session_id):
+    async def delete(self, session_id: str) -> None:
+        session = self._living.get(session_id)
+        saved = self._saved.pop(session_id, None)
+        ended = self._ended.pop(session_id, None)
+        if session is not None:
             session.delete()
-        elif self._ended.pop(session_id, None) is None:
+            await session.gone()
+        elif saved is None and ended is None:
             reason = f"there is no session {session_id}"
             raise Fault("INTERNAL_ERROR", reason, context={"sessionId": session_id, "originalError": reason})
+        if session_id not in self._living:
+            try:
+                # Or a runtime that is killed would bring it back.
+                await self._disk.run(self._store.remove, session_id)
+            except OSError as error:
+                logger.warning("a session's state stays", extra={"reason": str(error)})
+
+    @property
+    def persistent(self) -> bool:
+        return self._store.persistent
 
     @property
     def placement(self) -> str | None:
         return self._environment.variables.get("CLOUDFLARE_PLACEMENT_ID")
 
+    async def save_all(self) -> dict[str, list[str]]:
+        """Write the states of all sessions; says for each what is lost. Raises Fault."""
+        living = [*self._living.values()]
+        found = await asyncio.gather(*(self._state_of(session) for session in living))
+        states = [saved for saved in found if saved is not None]
+        kept = {each.id: each.lost for each in [*self._saved.values(), *states]}
+        try:
+            for state in states:
+                await self._disk.run(self._store.write, state)
+            await self._disk.run(self._store.keep_only, kept.keys())
+        except OSError as error:
+            raise fault_of(error, path=error.filename or "sessions", operation="session.save") from error
+        return kept
+
+    async def restore_all(self) -> tuple[list[str], list[str]]:
+        """The ids that are there again, and what is wrong with the states that are not. Never fails."""
+        try:
+            found = await self._disk.run(lambda: [*map(_without_script, self._store.read_all(most=MOST))])
+        except OSError as error:
+            return [], [os.strerror(error.errno or 0)]
+        restored: list[str] = []
+        problems: list[str] = []
+        for each in found:
+            if isinstance(each, str):
+                problems.append(each)
+            elif each.id not in self._living:
+                self._saved[each.id] = each
+                self._ended.pop(each.id, None)
+                restored.append(each.id)
+        if problems:
+            logger.warning("sessions could not be restored", extra={"problems": problems})
+        return restored, problems
+
     def close(self) -> None:
         for session in [*self._living.values()]:
             session.delete()
-        if self._place is not None:
-            shutil.rmtree(self._place, ignore_errors=True)
+        self._maker.close()
+
+    async def _state_of(self, session: Session) -> Saved | None:
+        """None when it has ended meanwhile."""
+        try:
+            snapshot = await session.state(patience=_PATIENCE)
+        except Fault as fault:
+            logger.warning("a session is not saved", extra={"session": session.id, "reason": fault.message})
+            return None
+        return Saved(
+            id=session.id,
+            shell=session.shell,
+            directory=os.fsencode(snapshot.directory),
+            environ=[os.fsencode(f"{name}={value}") for name, value in snapshot.environ.items()],
+            script=snapshot.script,
+            lost=snapshot.lost,
+            timeout=session.timeout,
+            saved_at=timestamp(),
+        )
+
+    async def _revived(self, session_id: str) -> Session:
+        try:
+            saved = await self._disk.run(self._store.read, session_id)
+        except (OSError, StoreError) as error:
+            logger.warning("a state is lost", extra={"session": session_id, "reason": str(error)})
+            saved = self._saved.get(session_id)
+            if saved is not None:
+                saved.lost.append("all but the directory and the exported variables: the file was changed")
+        if session := self._living.get(session_id):
+            return session  # another call was faster
+        if saved is None or self._saved.pop(session_id, None) is None:
+            return await self.use(session_id)  # it was deleted meanwhile
+        pairs = (os.fsdecode(entry).partition("=") for entry in saved.environ)
+        session = self._make(
+            session_id,
+            environ={name: value for name, _, value in pairs},
+            cwd=os.fsdecode(saved.directory),
+            timeout=saved.timeout,
+        )
+        session.missing += saved.lost
+        if saved.shell != session.shell:
+            session.missing.append(_OTHER_SHELL.format(saved.shell))
+        elif saved.script:
+            await session.restore(saved.script)
+        return session
 
     def _make(
-        self, session_id: str, *, env: Mapping[str, str | None] | None, cwd: str | None, timeout: float | None
+        self,
+        session_id: str,
+        *,
+        environ: dict[str, str],
+        cwd: str | None,
+        timeout: float | None,
     ) -> Session:
-        if len(self._living) >= MOST:
+        if len(self) >= MOST:
             raise Fault(
                 "RESOURCE_BUSY",
                 f"there are {MOST} sessions, which is the limit",
                 suggestion="delete one of them first",
             )
-        environ = merged(self._environment.variables, env)
-        found = shell.find(search=environ.get("PATH", ""))
-        if found is None:
-            raise Fault(
-                "INTERNAL_ERROR", "this image has no shell (bash, sh or busybox): it can have no session"
-            )
-        trouble: Exception | None = None
-        for directory in (cwd or self._environment.directory(), environ["HOME"], "/"):
-            try:
-                return self._started(session_id, found, environ=environ, directory=directory, timeout=timeout)
-            except SpawnError as error:
-                if error.too_large:
-                    raise invalid("env", str(error)) from error
-                trouble = error
-            except OSError as error:
-                trouble = error
-                break
-        raise Fault("INTERNAL_ERROR", f"no shell could be started: {trouble}") from trouble
-
-    def _started(
-        self,
-        session_id: str,
-        found: list[str],
-        *,
-        environ: dict[str, str],
-        directory: str,
-        timeout: float | None,
-    ) -> Session:
-        if self._place is None or not Path(self._place).is_dir():
-            self._place = private_place(others=(self._workspace,))
-        self._made += 1
-        session = Session(
-            session_id=session_id,
-            shell=found,
-            dialect=Bash() if found[1] == "bash" else Posix(),
+        session = self._maker.make(
+            session_id,
             environ=environ,
-            directory=directory,
-            timeout=self._default_timeout() if timeout is None else timeout or None,
-            place=f"{self._place}/{self._made}",
-            environment=self._environment,
-            commands=self._commands,
+            cwd=cwd,
+            timeout=timeout,
             on_over=self._over,
             on_told=self._told,
         )
@@ -150,7 +238,6 @@ class Sessions:
         if ended is not None and ended[0] is session:
             del self._ended[session.id]
 
-    def _default_timeout(self) -> float | None:
-        with contextlib.suppress(ValueError):
-            return float(self._environment.variables.get("COMMAND_TIMEOUT_MS", "")) / 1000 or None
-        return None
+
+def _without_script(found: Saved | str) -> Saved | str:
+    return found if isinstance(found, str) else msgspec.structs.replace(found, script=b"")

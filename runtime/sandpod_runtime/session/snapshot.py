@@ -10,3 +10,5 @@ class Snapshot:
     environ: dict[str, str]
     # Shell text that makes a new shell like this one: variables, functions, aliases, options.
     script: bytes
+    # What that text cannot bring back, in words for a reader.
+    lost: list[str]

@@ -5,7 +5,7 @@ import time
 
 import msgspec
 from aiohttp.web_response import StreamResponse
-from msgspec import UNSET
+from msgspec import UNSET, UnsetType
 
 from sandpod_runtime.environment import name_problem
 from sandpod_runtime.errors import Fault, invalid
@@ -15,6 +15,9 @@ from sandpod_runtime.models.sessions import (
     DeleteSessionReply,
     DeleteSessionRequest,
     ListSessionsReply,
+    RestoreSessionsReply,
+    SavedSession,
+    SaveSessionsReply,
     SessionPlace,
     SessionReply,
 )
@@ -26,6 +29,11 @@ from sandpod_runtime.wire import Bodies, Request, reply
 
 _create_decoder = msgspec.json.Decoder(CreateSessionRequest)
 _delete_decoder = msgspec.json.Decoder(DeleteSessionRequest)
+_PLAIN_SHELL = (
+    "This image has no bash. Sessions run in its sh, which keeps the directory, variables, functions, "
+    "aliases and options from call to call; it cannot list functions and traps, so that they are neither "
+    "saved nor given to processes."
+)
 
 
 class SessionsSurface:
@@ -56,6 +64,19 @@ class SessionsSurface:
                 tag="sessions",
                 summary="The ids of all sessions.",
                 reply=ListSessionsReply,
+            ),
+            ("POST", "/api/session/save"): Endpoint(
+                handler=self._save,
+                tag="sessions",
+                summary="Write the states of all sessions to the state directory.",
+                reply=SaveSessionsReply,
+                errors=("NO_SPACE", "READ_ONLY", "PERMISSION_DENIED", "FILESYSTEM_ERROR"),
+            ),
+            ("POST", "/api/session/restore"): Endpoint(
+                handler=self._restore,
+                tag="sessions",
+                summary="Take over the saved sessions that are not there.",
+                reply=RestoreSessionsReply,
             ),
             ("GET", "/api/session/{id}"): Endpoint(
                 handler=self._show,
@@ -89,6 +110,7 @@ class SessionsSurface:
                 message=f"the session {session_id} is there",
                 cwd=cwd,
                 shell=session.shell,
+                note=_note(session.shell),
                 data=SessionPlace(id=session_id, cwd=cwd),
                 container_placement_id=self._sessions.placement,
             )
@@ -97,7 +119,7 @@ class SessionsSurface:
     async def _delete(self, request: Request) -> StreamResponse:
         wanted = await self._bodies.read(request, _delete_decoder)
         session_id = _id(wanted.session_id, field="sessionId")
-        self._sessions.delete(session_id)
+        await self._sessions.delete(session_id)
         return reply(DeleteSessionReply(session_id=session_id))
 
     async def _list(self, _: Request) -> StreamResponse:
@@ -106,6 +128,19 @@ class SessionsSurface:
     async def _show(self, request: Request) -> StreamResponse:
         session_id = request.segments["id"]
         session = self._sessions.known(session_id)
+        if session is None and (saved := self._sessions.saved(session_id)):
+            return reply(
+                SessionReply(
+                    id=session_id,
+                    cwd=shown(os.fsdecode(saved.directory)),
+                    state="saved",
+                    waiting=0,
+                    shell=saved.shell,
+                    note=_note(saved.shell),
+                    command_timeout_ms=_milliseconds(saved.timeout),
+                    missing=saved.lost,
+                )
+            )
         if session is None:
             raise Fault(
                 "UNKNOWN_ERROR",
@@ -117,12 +152,35 @@ class SessionsSurface:
             SessionReply(
                 id=session_id,
                 cwd=shown(session.directory),
-                shell=session.shell,
-                busy=session.is_busy,
+                state="busy" if session.is_busy else "idle",
                 waiting=session.waiting,
-                command_timeout_ms=UNSET if session.timeout is None else session.timeout * 1000,
+                shell=session.shell,
+                note=_note(session.shell),
+                command_timeout_ms=_milliseconds(session.timeout),
+                missing=session.missing,
             )
         )
+
+    async def _save(self, _: Request) -> StreamResponse:
+        found = await self._sessions.save_all()
+        return reply(
+            SaveSessionsReply(
+                sessions=[SavedSession(id=session_id, lost=lost) for session_id, lost in found.items()],
+                persistent=self._sessions.persistent,
+            )
+        )
+
+    async def _restore(self, _: Request) -> StreamResponse:
+        restored, problems = await self._sessions.restore_all()
+        return reply(RestoreSessionsReply(restored=restored, problems=problems))
+
+
+def _note(shell: str) -> str | UnsetType:
+    return UNSET if shell == "bash" else _PLAIN_SHELL
+
+
+def _milliseconds(seconds: float | None) -> float | UnsetType:
+    return UNSET if seconds is None else seconds * 1000
 
 
 def _id(given: str | None, *, field: str) -> str:
