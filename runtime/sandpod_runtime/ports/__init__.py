@@ -1,0 +1,1 @@
+"""Ports: what listens on them, and whether something answers there."""
