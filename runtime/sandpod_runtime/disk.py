@@ -106,7 +106,9 @@ def fault_of(error: OSError, *, path: str, operation: str) -> Fault:
     code = _CODES.get(number, "FILESYSTEM_ERROR")
     reason = "not found" if number == errno.ENOENT else error.strerror or os.strerror(number)
     # What is in the way may be another one than was asked for, such as a directory above it.
-    named = error.filename if isinstance(error.filename, str) and error.filename[:1] == "/" else path
+    # Of two names the second one is what was to be made.
+    named = error.filename2 or error.filename
+    named = named if isinstance(named, str) and named.startswith("/") else path
     context: dict[str, object] = {"path": shown(path), "operation": operation}
     if code == "VALIDATION_FAILED":
         context["validationErrors"] = [{"field": "path", "message": reason}]

@@ -27,7 +27,9 @@ def delete(path: str, *, recursive: bool, check: Callable[[], None]) -> None:
         os.unlink(path)
         return
     if not recursive:
-        raise IsADirectoryError(errno.EISDIR, "Cannot delete directory with deleteFile(); say recursive: true", path)
+        raise IsADirectoryError(
+            errno.EISDIR, "Cannot delete directory with deleteFile(); say recursive: true", path
+        )
     if os.path.samestat(os.stat(path), os.stat("/")):
         raise OSError(errno.EINVAL, "the root directory cannot be deleted", path)
     remove(path, check=check)

@@ -44,6 +44,9 @@ class Uploads:
         self._present[upload.id] = upload
         self._postpone(upload)
 
+    def holds(self, upload_id: str) -> bool:
+        return upload_id in self._present
+
     def find(self, upload_id: str) -> Upload:
         upload = self._present.get(upload_id)
         if upload is None:
@@ -72,21 +75,26 @@ class Uploads:
             yield
         finally:
             upload.is_busy = False
-            if upload.id in self._present:
+            if self.holds(upload.id):
                 self._postpone(upload)
 
     def remove(self, upload: Upload) -> None:
         """What was sent is gone."""
-        if self._present.pop(upload.id, None) is None:
-            return
-        self._slots.give()
-        if upload.expiry is not None:
-            upload.expiry.cancel()
-        self._disk.later(upload.draft.discard)
+        if self._forget(upload):
+            self._disk.later(upload.draft.discard)
 
     async def shut_down(self) -> None:
         for upload in list(self._present.values()):
-            self.remove(upload)
+            if self._forget(upload):
+                await self._disk.run(upload.draft.discard)
+
+    def _forget(self, upload: Upload) -> bool:
+        if self._present.pop(upload.id, None) is None:
+            return False
+        self._slots.give()
+        if upload.expiry is not None:
+            upload.expiry.cancel()
+        return True
 
     def _postpone(self, upload: Upload) -> None:
         if upload.expiry is not None:

@@ -132,9 +132,9 @@ def _batches(listing: Listing, *, most: int) -> Iterator[_Batch]:
     entries = listing.entries()
     while most and (batch := list(islice(entries, min(_BATCH, most)))):
         most -= len(batch)
+        if not most and next(entries, None) is not None:
+            listing.truncated = True
         yield _Batch(data=encode(batch)[1:-1], size=len(batch))
-    if next(entries, None) is not None:
-        listing.truncated = True
 
 
 def _around(path: str, listing: Listing, *, count: int) -> tuple[bytes, bytes]:
