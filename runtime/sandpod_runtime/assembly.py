@@ -55,10 +55,14 @@ from sandpod_runtime.surfaces.pty import PtySurface
 from sandpod_runtime.surfaces.reference import Reference
 from sandpod_runtime.surfaces.search import Search
 from sandpod_runtime.surfaces.sessions import SessionsSurface
+from sandpod_runtime.surfaces.system import System
 from sandpod_runtime.surfaces.terminals import TerminalSurface
 from sandpod_runtime.surfaces.transfers import Transfers
 from sandpod_runtime.surfaces.watch import Watching
+from sandpod_runtime.system.cgroup import Cgroup
 from sandpod_runtime.system.cpu import user_cpu_seconds
+from sandpod_runtime.system.stats import Meter
+from sandpod_runtime.system.tools import Toolbox
 from sandpod_runtime.terminal.terminals import Terminals
 from sandpod_runtime.watch.watching import Watches
 from sandpod_runtime.wire import Bodies
@@ -109,7 +113,7 @@ def routes(parts: Parts) -> Routes:
         processes=parts.processes,
         sessions=parts.sessions,
     )
-    places = Places(lambda _: parts.environment.directory())
+    places = Places(parts.sessions.directory)
     git = Git(commands=parts.commands)
     surroundings = Surroundings(
         environment=parts.environment,
@@ -166,6 +170,12 @@ def routes(parts: Parts) -> Routes:
         ),
         GitWork(git=git, surroundings=surroundings, bodies=parts.bodies, memory=parts.memory),
         GitRemotes(git=git, surroundings=surroundings, bodies=parts.bodies),
+        System(
+            environment=parts.environment,
+            meter=Meter(cgroup=Cgroup(), places=(parts.options.workspace, "/")),
+            toolbox=Toolbox(commands=parts.commands, disk=parts.disk),
+            disk=parts.disk,
+        ),
         Ports(processes=parts.processes, disk=parts.disk, bodies=parts.bodies),
         Watching(watches=parts.watches, bodies=parts.bodies, workspace=parts.options.workspace),
         Reference(disk=parts.disk, everything=lambda: found),
