@@ -81,7 +81,7 @@ class Attachment:
             await asyncio.gather(*tasks, return_exceptions=True)
             if (transport := self._request.transport) is not None:
                 # A close waits until all was sent; this one may read nothing for ever.
-                asyncio.get_running_loop().call_later(_CLOSING_SECONDS, transport.abort)
+                asyncio.get_running_loop().call_later(_CLOSING_SECONDS, _abort, transport)
         if farewell is not None:
             await self.leave(farewell)
 
@@ -138,6 +138,12 @@ class Attachment:
                 terminal.resize(size)
         except ControlError as error:
             await self._socket.send_str(control.error(str(error)).decode())
+
+
+def _abort(transport: asyncio.Transport) -> None:
+    # asyncio fails when it is to abort what it has closed.
+    if transport.get_extra_info("socket").fileno() >= 0:
+        transport.abort()
 
 
 def _first_of(tasks: "list[asyncio.Task[Farewell | None]]") -> Farewell | None:
