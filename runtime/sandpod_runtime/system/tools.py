@@ -26,7 +26,8 @@ _PATIENCE = 5.0
 # All together: who asks for the first time waits no longer.
 _ALL_PATIENCE = 20.0
 _OUTPUT = 4096
-_VERSION = re.compile(r"(?<![\w.])v?(\d{1,9}(?:\.\d{1,9})+[\w.+~-]{0,40})")
+_READ_FOR_VERSION = 1000
+_VERSION = re.compile(r"(?<![\w.])(?:v|go)?(\d{1,9}(?:\.\d{1,9})+[\w.+~-]{0,40})")
 
 # A program's path with what changes when it is replaced.
 Identity = tuple[str, int, int]
@@ -87,8 +88,9 @@ class Toolbox:
 
 
 def version(said: str) -> str | None:
-    """The first thing that looks like one."""
-    found = _VERSION.search(said)
+    """The first thing that looks like one, rather not in parentheses: there packagers put theirs."""
+    said = said[:_READ_FOR_VERSION]
+    found = _VERSION.search(re.sub(r"\s\([^)]*\)", "", said)) or _VERSION.search(said)
     return found[1].rstrip(".-+~,") if found else None
 
 

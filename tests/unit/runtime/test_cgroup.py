@@ -1,5 +1,7 @@
 """What is read from control groups: of version 2, of version 1, and where there are none."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -7,6 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sandpod_runtime.system.cgroup import Cgroup, Limits, Usage, keyed, memberships, number, quota
 from sandpod_runtime.system.cpu import UserCpu, descendants_ticks, user_cpu_seconds
+
+from tests.support.waiting import eventually
 
 MIB = 1 << 20
 
@@ -127,6 +131,24 @@ def test_the_cpu_time_of_all_descendants_is_added_up() -> None:
     }
     assert descendants_ticks(stats, root=1) == 110
     assert descendants_ticks({}, root=1) == 0
+
+
+def test_processes_that_have_ended_count_on() -> None:
+    meter = UserCpu(Cgroup(mount="/none", membership="/none"))
+    before = meter.seconds()
+    burn = "import time\nwhile time.process_time() < 0.3: pass"
+    subprocess.run([sys.executable, "-S", "-c", burn], check=True)
+    assert meter.seconds() >= before + 0.2
+
+
+def test_processes_that_live_count_as_well() -> None:
+    meter = UserCpu(Cgroup(mount="/none", membership="/none"))
+    before = meter.seconds()
+    with subprocess.Popen([sys.executable, "-S", "-c", "while True: pass"]) as process:
+        try:
+            eventually(lambda: meter.seconds() >= before + 0.2, every=0.02)
+        finally:
+            process.kill()
 
 
 def test_cpu_time_never_goes_back(tmp_path: Path) -> None:
