@@ -32,6 +32,8 @@ class Endpoint:
     query: Model | None = None
     # A JSON object; the events of a stream, in the order in which they come; or the type of raw bytes.
     reply: Model | None = None
+    # What it is instead, where the request decides.
+    other_reply: Model | None = None
     events: tuple[Model, ...] = ()
     media: str = ""
     # What goes over it, when this is a WebSocket.

@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 from hypothesis import strategies as st
 
-from tests.fuzz.values import ANYTHING, SCALARS, Strategy, Values, rarely
+from tests.fuzz.values import ANYTHING, SCALARS, Strategy, Use, Values, rarely
 
 Json = dict[str, Any]
 Manner = Literal["whole", "cut", "hung up", "stream", "socket"]
@@ -80,6 +80,11 @@ def _escaped(byte: int) -> str:
     return character if 32 <= byte < 127 else f"\\x{byte:02x}"
 
 
+def kind_of(path: str) -> str:
+    """/api/process/{id}/logs: process."""
+    return path.split("/")[2] if path.startswith("/api/") else ""
+
+
 class Attempts:
     """The requests to one operation of the description."""
 
@@ -87,8 +92,11 @@ class Attempts:
         self.route = (method, path)
         self._operation = operation
         self._values = values
-        self._reads = bool(READS.match(path))
-        self._lasting = bool(STARTS_LASTING.search(path))
+        self._use = Use(
+            reads=bool(READS.match(path)),
+            lasting=bool(STARTS_LASTING.search(path)),
+            kind=kind_of(path),
+        )
         content = operation.get("requestBody", {}).get("content", {})
         self._schema: Json | None = content.get("application/json", {}).get("schema")
         self._raw = any("schema" not in each for each in content.values())
@@ -102,7 +110,9 @@ class Attempts:
     def _draw(self, draw: Any) -> Attempt:
         method, path = self.route
         target = re.sub(
-            r"{[^}]+}", lambda _: quote(draw(self._values.id()).encode("utf-8", "replace"), safe=""), path
+            r"{[^}]+}",
+            lambda _: quote(draw(self._values.id(self._use.kind)).encode("utf-8", "replace"), safe=""),
+            path,
         )
         target += self._query(draw)
         if rarely(draw, 30):
@@ -132,7 +142,7 @@ class Attempts:
         pairs: list[str] = []
         for each in self._operation.get("parameters", []):
             if each["in"] == "query" and (not rarely(draw, 12) if each["required"] else draw(st.booleans())):
-                right = self._values.field(each["name"], each["schema"], reads=self._reads)
+                right = self._values.field(each["name"], each["schema"], use=self._use)
                 value = draw(SCALARS if rarely(draw, 12) else right)
                 pairs.append(f"{each['name']}={quote(str(value).encode('utf-8', 'replace'))}")
         if rarely(draw, 20):
@@ -148,7 +158,7 @@ class Attempts:
             return draw(st.sampled_from(NO_JSON) | st.binary(max_size=50))
         if rarely(draw, 30):
             return _json(draw(ANYTHING))
-        body: Any = draw(self._values.body(self._schema, lasting=self._lasting, reads=self._reads))
+        body: Any = draw(self._values.body(self._schema, use=self._use))
         if body and rarely(draw, 6):
             self._spoil(draw, body)
         return _json(body)

@@ -8,7 +8,7 @@ import sys
 import tempfile
 import time
 import urllib.request
-from collections import Counter
+from collections import Counter, defaultdict
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -21,10 +21,10 @@ from sandpod_runtime.openapi.generate import routes_of_a_runtime
 from sandpod_runtime.routing import Endpoint
 
 from tests.fuzz import scratch
-from tests.fuzz.attempts import Attempt, Attempts
+from tests.fuzz.attempts import Attempt, Attempts, kind_of
 from tests.fuzz.judging import Wrong, judge
 from tests.fuzz.sending import Answer, send
-from tests.fuzz.values import Values
+from tests.fuzz.values import FILES, Values
 from tests.support.runtime import Runtime
 from tests.support.waiting import eventually
 
@@ -74,7 +74,7 @@ class Campaign:
         scratch.furnish(self.runtime.workspace)
         self.report = Report(seed=seed)
         self._threads = ThreadPoolExecutor(_BURST)
-        self._learned: list[str] = []
+        self._learned: defaultdict[str, list[str]] = defaultdict(list)
         self._seen_failures = 0
         self._started = time.time()
 
@@ -86,7 +86,11 @@ class Campaign:
     def run(self, count: int) -> Report:
         description = self._get("/openapi.json")
         endpoints = asyncio.run(routes_of_a_runtime())
-        values = Values(description["components"]["schemas"], learned=self._learned)
+        values = Values(
+            description["components"]["schemas"],
+            learned=self._learned,
+            workspace=str(self.runtime.workspace),
+        )
         plans = [
             Attempts(method=method.upper(), path=path, operation=operation, values=values)
             for path, methods in description["paths"].items()
@@ -105,6 +109,9 @@ class Campaign:
 
     def _round(self, plans: list[Attempts], endpoints: Any, *, each: int, seed_base: int) -> None:
         """Few requests to each in turn, so that they meet what the others have made."""
+        for name in FILES[:6]:
+            # An earlier round may have removed it.
+            self._call("POST", "/api/write", {"path": name, "content": "one line\nanother line\n" * 100})
         for number, plan in enumerate(plans):
             self._share(plan, endpoints[plan.route], count=each, random_seed=seed_base * 1000 + number)
 
@@ -161,14 +168,15 @@ class Campaign:
                 self.report.undeclared.add((name, code))
         elif answer.status in (101, 200):
             self.report.codes[name, "ok"] += 1
-            self._learn(answer)
+            self._learn(attempt, answer)
 
-    def _learn(self, answer: Answer) -> None:
+    def _learn(self, attempt: Attempt, answer: Answer) -> None:
+        learned = self._learned[kind_of(attempt.route[1])]
         with suppress(ValueError, AttributeError):
             body = json.loads(answer.body)
             for key in ("id", "processId", "sessionId", "uploadId", "terminalId", "backupId"):
-                if isinstance(found := body.get(key), str) and found not in self._learned:
-                    self._learned.append(found)
+                if isinstance(found := body.get(key), str) and found not in learned:
+                    learned.append(found)
 
     def _fail(self, text: str) -> None:
         sys.stderr.write(f"FAILED {text}\n")
@@ -222,7 +230,7 @@ class Campaign:
             self._call("POST", "/api/session/delete", {"sessionId": session})
         for terminal in self._get("/api/terminal/list").get("terminals", []):
             self._call("POST", "/api/terminal/destroy", {"id": terminal["id"]})
-        for name in self._learned:
+        for name in self._learned["files"]:
             self._call("DELETE", f"/api/files/uploads/{quote(name, safe='')}")
 
     def _expect(self, what: str, check: Any, detail: Any = lambda: "") -> None:

@@ -80,7 +80,12 @@ def _success(answer: Answer, endpoint: Endpoint) -> None:
     if kind == "text/event-stream":
         _events(answer, endpoint)
     elif kind == "application/json" and endpoint.reply is not None:
-        _shaped(answer.body, endpoint.reply)
+        try:
+            _shaped(answer.body, endpoint.reply)
+        except Wrong:
+            if endpoint.other_reply is None:
+                raise
+            _shaped(answer.body, endpoint.other_reply)
     elif endpoint.reply is not None and not endpoint.media:
         raise Wrong(f"a reply of type {kind!r}")
 

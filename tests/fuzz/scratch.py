@@ -4,6 +4,7 @@ import os
 import shutil
 import socket
 import subprocess
+import sys
 import tarfile
 import zipfile
 from pathlib import Path
@@ -31,6 +32,11 @@ def furnish(workspace: Path) -> None:
     (workspace / "loop").symlink_to("loop")
     (workspace / "broken").symlink_to("nowhere")
     _repository(workspace / "repository")
+    if os.geteuid() == 0:
+        # git refuses to work in what somebody else owns.
+        for directory, _, files in os.walk(workspace / "repository"):
+            for each in (directory, *(Path(directory, file) for file in files)):
+                os.chown(each, _USER, _USER)
     with tarfile.open(workspace / "archive.tar.gz", "w:gz") as tar:
         tar.add(workspace / "sub", "sub")
     with zipfile.ZipFile(workspace / "archive.zip", "w") as archive:
@@ -60,7 +66,11 @@ def somebody() -> list[str]:
     """What to put before the runtime's command so that it runs as a user who owns nothing."""
     if os.geteuid() != 0:
         return []
-    return ["setpriv", f"--reuid={_USER}", f"--regid={_USER}", "--clear-groups"]
+    prefix = ["setpriv", f"--reuid={_USER}", f"--regid={_USER}", "--clear-groups"]
+    if not all(each.stat().st_mode & 0o001 for each in Path(sys.executable).resolve().parents):
+        # An interpreter in root's home: the runtime starts it again, for searches.
+        prefix += ["--inh-caps=+dac_read_search", "--ambient-caps=+dac_read_search"]
+    return prefix
 
 
 def temporary(*places: Path) -> set[str]:

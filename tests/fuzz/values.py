@@ -5,13 +5,16 @@ harmless ones.
 """
 
 import re
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 from hypothesis import strategies as st
 
 Json = dict[str, Any]
 Strategy = st.SearchStrategy[Any]
 
+# What the workspace is furnished with, and what goes with it in other fields.
+FILES = ["a", "b", "sub/c", "sub/deep/d", "text.txt", "big.txt", "sub", "."]
 COMMANDS = [
     "true", "false", "echo hello", "exit 3", "cat", "sleep 0.05", "printf 'a\\0b\\377'", "echo ä€ >&2", "pwd",
     "cd /tmp", "cd missing", "export FUZZED=1", "unset FUZZED", "alias ll='ls -l'", "f() { echo $1; }; f x",
@@ -19,7 +22,14 @@ COMMANDS = [
     "kill -9 $$", "trap '' TERM; sleep 0.1", "echo 'unterminated", "cat <<'X'\nhere\nX", "(sleep 0.2 &)",
     "setsid sleep 0.3 &", "umask 077; touch made", "read line; echo \"$line\"", "", "  ", "\0", "# nothing",
 ]  # fmt: skip
-LASTING = ["sleep 30", "while :; do echo line; sleep 0.02; done", "trap '' TERM; sleep 30", "cat", *COMMANDS]
+LASTING = [
+    *["sleep 30", "cat"] * 10,
+    "sleep 20",
+    "while :; do echo line; sleep 0.02; done",
+    "trap '' TERM; sleep 30",
+    "cat",
+    *COMMANDS,
+]
 NAMES = ["one", "two", "three", "four"]
 ODD_NAMES = ["", " ", "__DISABLE_SESSION__", "a b", "ä", "x" * 300, "../x", "a/b", "a\nb", "\0", "."]
 PATHS = [
@@ -39,22 +49,9 @@ ADDRESSES = [
     "repository", "", " ", "-u", "--upload-pack=true", "https://", "http://[::1", "x" * 3000, "\0",
 ]  # fmt: skip
 EXPRESSIONS = [
-    "a",
-    "line",
-    "^.*$",
-    "(a+)+$",
-    "(",
-    "[",
-    "\\",
-    "a{1,99999}",
-    "*",
-    "**/*",
-    "*.txt",
-    "?",
-    "",
-    "ä",
+    "a", "line", "*.txt", "**/*", "?", "one", "^.*$", "(a+)+$", "(", "[", "\\", "a{1,99999}", "*", "", "ä",
     "\0",
-]
+]  # fmt: skip
 FIXED: dict[str, list[Any]] = {
     "shell": ["/bin/sh", "sh", "bash", "/bin/true", "/nowhere", "", "/dev/null", "a\0b"],
     "signal": ["TERM", "KILL", "SIGINT", "HUP", "9", 0, 1, 15, 64, 99, -1, "NOPE", ""],
@@ -69,6 +66,7 @@ FIXED: dict[str, list[Any]] = {
     "remote": ["origin", "nowhere", "", "-x"],
     "branch": ["main", "missing", "", "-x", "a b", "x" * 500],
     "ref": ["HEAD", "main", "missing", "-x"],
+    "old": ["one", "line", "missing", ""],
     "content": ["hello\n", "", "ä€\n", "aGVsbG8=", "not base64!", "x" * 100_000],
     "data": ["hello\n", "", "aGVsbG8=", "\x03", "\x04", "x" * 10_000],
     "stdin": ["hello\n", "", "aGVsbG8=", "x" * 100_000],
@@ -81,7 +79,8 @@ _ADDRESS_LIKE = re.compile(r"url$|^repository$|uri", re.IGNORECASE)
 _EXPRESSION_LIKE = re.compile(r"pattern|regex|glob|query|include|exclude|log", re.IGNORECASE)
 _TIME_LIKE = re.compile(r"timeout|interval|wait|seconds|ms$|grace|lease", re.IGNORECASE)
 _NEEDED = re.compile(
-    r"path|^(command|content|data|id|terminalId|repoUrl|url|dir|edits|paths|message|name)$", re.IGNORECASE
+    r"path|^(command|content|data|id|terminalId|repoUrl|url|dir|edits|paths|message|name|cwd|processId|set|pattern|old|new|oldText|newText)$",
+    re.IGNORECASE,
 )
 _ID_LIKE = re.compile(r"id$", re.IGNORECASE)
 
@@ -102,73 +101,83 @@ ANYTHING = st.recursive(
 )
 
 
+class Use(NamedTuple):
+    """What an endpoint does with what it is told."""
+
+    reads: bool
+    lasting: bool
+    kind: str
+
+
 class Values:
     """Values for the fields of one description. `learned` are ids that the runtime has given."""
 
-    def __init__(self, schemas: Json, *, learned: list[str]) -> None:
+    def __init__(self, schemas: Json, *, learned: Mapping[str, list[str]], workspace: str) -> None:
         self._schemas = schemas
         self._learned = learned
+        self._addresses = [f"file://{workspace}/repository", f"{workspace}/repository", *ADDRESSES]
 
-    def body(self, schema: Json, *, lasting: bool, reads: bool) -> Strategy:
-        return self._of(schema, name="", lasting=lasting, reads=reads)
+    def body(self, schema: Json, *, use: Use) -> Strategy:
+        return self._of(schema, name="", use=use)
 
-    def field(self, name: str, schema: Json, *, reads: bool) -> Strategy:
-        return self._of(schema, name=name, lasting=False, reads=reads)
+    def field(self, name: str, schema: Json, *, use: Use) -> Strategy:
+        return self._of(schema, name=name, use=use)
 
-    def id(self) -> Strategy:
-        learned = st.integers(0, 9).map(
-            lambda at: self._learned[-1 - at] if at < len(self._learned) else NAMES[0]
-        )
+    def id(self, kind: str) -> Strategy:
+        """`kind` is what the path calls it: process, session, terminal, files."""
+        known = self._learned[kind]
+        learned = st.integers(0, 9).map(lambda at: known[-1 - at] if at < len(known) else NAMES[0])
         return mostly(st.sampled_from(NAMES) | learned, st.sampled_from(ODD_NAMES))
 
-    def _of(self, schema: Json, *, name: str, lasting: bool, reads: bool) -> Strategy:
+    def _of(self, schema: Json, *, name: str, use: Use) -> Strategy:
         if reference := schema.get("$ref"):
             schema = self._schemas[reference.rpartition("/")[2]]
         if variants := schema.get("anyOf") or schema.get("oneOf"):
             given = [each for each in variants if each.get("type") != "null"]
-            right = st.one_of([self._of(each, name=name, lasting=lasting, reads=reads) for each in given])
+            right = st.one_of([self._of(each, name=name, use=use) for each in given])
             return right if len(given) == len(variants) else mostly(right, st.none())
         if "enum" in schema:
             return st.sampled_from(schema["enum"])
         match schema.get("type"):
             case "object":
-                return self._object(schema, lasting=lasting, reads=reads)
+                return self._object(schema, use=use)
             case "array":
-                items = self._of(schema.get("items", {}), name=name, lasting=lasting, reads=reads)
+                items = self._of(schema.get("items", {}), name=name, use=use)
                 return st.lists(items, max_size=4)
             case "string":
-                return self._text(name, lasting=lasting, reads=reads)
+                return self._text(name, use=use)
             case "integer" | "number":
                 return _numbers(schema, name=name)
             case other:
                 return {"boolean": st.booleans(), "null": st.none()}.get(str(other), ANYTHING)
 
-    def _object(self, schema: Json, *, lasting: bool, reads: bool) -> Strategy:
+    def _object(self, schema: Json, *, use: Use) -> Strategy:
         fields: dict[str, Strategy] = {
-            name: self._of(field, name=name, lasting=lasting, reads=reads)
-            for name, field in schema.get("properties", {}).items()
+            name: self._of(field, name=name, use=use) for name, field in schema.get("properties", {}).items()
         }
         if not fields:
             inner: Any = schema.get("additionalProperties")
-            values = self._of(inner, name="", lasting=lasting, reads=reads) if inner else ANYTHING
+            values = self._of(inner, name="", use=use) if inner else ANYTHING
             keys = st.sampled_from(["A", "FUZZED", "B_1", "", "1", "A=B", "SANDPOD_X", "ä", "a\0b"])
             return st.dictionaries(keys, values, max_size=3)
         return _some(fields, always=schema.get("required", []))
 
-    def _text(self, name: str, *, lasting: bool, reads: bool) -> Strategy:
+    def _text(self, name: str, *, use: Use) -> Strategy:
         if name in ("command", "cmd"):
-            return st.sampled_from(LASTING if lasting else COMMANDS)
+            return st.sampled_from(LASTING if use.lasting else COMMANDS)
         if name in FIXED:
             right, *wrong = [str(each) for each in FIXED[name]]
             return st.just(right) | mostly(st.just(right), st.sampled_from(wrong or [right]))
         if _ADDRESS_LIKE.search(name):
-            return st.sampled_from(ADDRESSES)
+            return mostly(st.just(self._addresses[0]), st.sampled_from(self._addresses))
+        if name == "cwd" and use.kind == "git":
+            return mostly(st.just("repository"), paths(reads=use.reads))
         if _PATH_LIKE.search(name):
-            return paths(reads=reads)
+            return paths(reads=use.reads)
         if _EXPRESSION_LIKE.search(name):
-            return st.sampled_from(EXPRESSIONS)
+            return mostly(st.sampled_from(EXPRESSIONS[:6]), st.sampled_from(EXPRESSIONS))
         if _ID_LIKE.search(name):
-            return self.id()
+            return self.id(use.kind if name == "id" else name.removesuffix("Id"))
         return mostly(st.sampled_from([*NAMES, "utf-8"]), st.text("abc -\n\0ä", max_size=12))
 
 
@@ -184,7 +193,10 @@ def _some(draw: Any, fields: dict[str, Strategy], *, always: list[str]) -> Json:
 
 
 def paths(*, reads: bool) -> Strategy:
-    return mostly(st.sampled_from(PATHS), st.sampled_from(BAD_PATHS + (SYSTEM_PATHS if reads else [])))
+    return mostly(
+        st.sampled_from(FILES) | st.sampled_from(PATHS),
+        st.sampled_from(BAD_PATHS + (SYSTEM_PATHS if reads else [])),
+    )
 
 
 def rarely(draw: Any, times: int) -> bool:

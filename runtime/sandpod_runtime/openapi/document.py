@@ -63,11 +63,9 @@ class _Schemas:
     """The JSON schemas of all models, by model."""
 
     def __init__(self, routes: Routes) -> None:
-        sent = {
-            model: None
-            for each in routes.values()
-            for model in ([each.reply] if each.reply else []) + [*each.events]
-        } | {ErrorReply: None}
+        sent = {model: None for each in routes.values() for model in (*_replies(each), *each.events)} | {
+            ErrorReply: None
+        }
         read = {
             model: None for each in routes.values() for model in (each.body, each.query) if model is not None
         }
@@ -89,6 +87,10 @@ class _Schemas:
 
     def resolved(self, model: Model) -> Json:
         return self.components[self.of(model)["$ref"].rpartition("/")[2]]
+
+
+def _replies(endpoint: Endpoint) -> list[Model]:
+    return [each for each in (endpoint.reply, endpoint.other_reply) if each is not None]
 
 
 def _anything(of: type) -> Json:
@@ -141,8 +143,9 @@ def _success(endpoint: Endpoint, schemas: _Schemas) -> Json:
     if endpoint.websocket:
         return {"101": {"description": endpoint.websocket}}
     content: Json = {}
-    if endpoint.reply is not None:
-        content["application/json"] = {"schema": schemas.of(endpoint.reply)}
+    replies = [schemas.of(each) for each in _replies(endpoint)]
+    if replies:
+        content["application/json"] = {"schema": replies[0] if len(replies) == 1 else {"anyOf": replies}}
     if endpoint.events:
         content["text/event-stream"] = {"schema": {"oneOf": [schemas.of(each) for each in endpoint.events]}}
     if endpoint.media:

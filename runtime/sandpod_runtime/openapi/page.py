@@ -88,8 +88,9 @@ class _Page:
                     yield f"`{kind}` {self._about(event)}\n"
                     yield from self._fields(event, sent=True)
             elif "schema" in content:
-                yield f"**Reply**: {self._about(content['schema'])}\n"
-                yield from self._fields(content["schema"], sent=True)
+                for number, reply in enumerate(content["schema"].get("anyOf", [content["schema"]])):
+                    yield f"**{'Other reply' if number else 'Reply'}**: {self._about(reply)}\n"
+                    yield from self._fields(reply, sent=True)
             else:
                 yield f"**Reply**: `{media}`.\n"
 

@@ -19,6 +19,7 @@ from sandpod_runtime.models.exec import (
     StderrEvent,
     StdoutEvent,
 )
+from sandpod_runtime.models.processes import StartProcessReply
 from sandpod_runtime.process.command import Command, Ending
 from sandpod_runtime.process.feed import Feed
 from sandpod_runtime.process.output import Capture
@@ -50,9 +51,10 @@ class Exec:
             ("POST", "/api/execute"): Endpoint(
                 handler=self._buffered,
                 tag="exec",
-                summary="Run one command; the reply comes when it has ended.",
+                summary="Run one command; the reply comes when it has ended (in the background: has begun).",
                 body=ExecuteRequest,
                 reply=ExecuteReply,
+                other_reply=StartProcessReply,
                 errors=(
                     "INVALID_COMMAND",
                     "COMMAND_EXECUTION_ERROR",
@@ -96,7 +98,7 @@ class Exec:
             call, request=request, stdout=stdout.write, stderr=stderr.write, failure=_BUFFERED
         )
         try:
-            return await asyncio.shield(command.ended)
+            return await command.ending()
         except asyncio.CancelledError:
             _hung_up(command, kill=call.kill_on_disconnect)
             raise
