@@ -74,12 +74,12 @@ class Parts:
     def __init__(self, options: Options, *, image: dict[str, str], open_files: int | None) -> None:
         self.options = options
         self.memory = budget.for_this_machine()
-        self.bodies = Bodies(self.memory)
+        self.life = Life()
+        self.bodies = Bodies(self.memory, self.life)
         self.disk = Disk()
         self.state = StateDirectory(options.state)
         self.activity = Activity()
         self.idleness = Idleness(self.activity, Settings(sleep_after=options.sleep_after))
-        self.life = Life()
         self.requests = Requests()
         self.environment = Environment(image=image, workspace=options.workspace)
         self.environment_store = EnvironmentStore(

@@ -14,6 +14,7 @@ from aiohttp.web_response import Response, StreamResponse
 
 from sandpod_runtime.budget import Budget
 from sandpod_runtime.errors import Fault, invalid
+from sandpod_runtime.lifecycle.life import Life
 
 # A base64 write of a 100 MB file has to fit.
 LARGEST_BODY = 144 << 20
@@ -82,14 +83,17 @@ async def invite_body(request: Request) -> None:
 class Bodies:
     """Reads JSON bodies within the budget."""
 
-    def __init__(self, budget: Budget) -> None:
+    def __init__(self, budget: Budget, life: Life) -> None:
         self._budget = budget
+        self._life = life
 
     async def read(self, request: Request, decoder: msgspec.json.Decoder[T]) -> T:
         try:
             data = await self._bytes(request)
         except (RequestPayloadError, ValueError) as error:
             raise Fault("VALIDATION_FAILED", f"the request's body cannot be read: {error}") from error
+        # The request was admitted, and the end may have begun while its body was on its way.
+        self._life.refuse_when_over()
         return decoded(data, decoder)
 
     async def _bytes(self, request: Request) -> bytes:

@@ -149,8 +149,6 @@ class Lifecycle:
 
     async def _lease(self, request: Request) -> StreamResponse:
         wanted = await self._bodies.read(request, _lease_decoder)
-        # The sleep may have begun while the body was on its way.
-        self._life.refuse_when_over()
         self._activity.lease(wanted.holder, wanted.seconds)
         return reply(self._shown())
 
