@@ -18,6 +18,7 @@ from sandpod_runtime.wire import Request
 
 TRANSFER_MS = 600_000
 LOCAL_MS = 120_000
+_LONGEST_PATHS = 128 << 10
 # GitHub, GitLab and their like take any name beside a token.
 _TOKEN_USER = "x-access-token"  # noqa: S105 (a name, not a token)
 
@@ -118,6 +119,9 @@ def checked_name(name: str | None, *, field: str, needed: bool = False) -> str |
 
 
 def checked_paths(paths: list[str]) -> list[str]:
+    if sum(len(os.fsencode(path)) + 1 for path in paths) > _LONGEST_PATHS:
+        # They are arguments of git's, and Linux has a bound on all of them.
+        raise invalid("paths", f"all paths together are at most {_LONGEST_PATHS >> 10} KiB long")
     return [checked(path, field=f"paths[{number}]") for number, path in enumerate(paths)]
 
 

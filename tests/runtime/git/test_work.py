@@ -276,3 +276,38 @@ async def test_a_timeout_ends_git(ask: Ask, work: Path) -> None:
         "commit", cwd=str(work), message="x", allowEmpty=True, author=AUTHOR, timeoutMs=500, expect=500
     )
     assert "500 ms" in found["message"]
+
+
+async def test_more_paths_than_linux_takes_are_refused(ask: Ask, work: Path) -> None:
+    found = await ask("add", cwd=str(work), paths=["x" * 4000] * 40, expect=400)
+    assert "128 KiB" in found["message"]
+
+
+async def test_a_session_says_where_and_in_which_environment(
+    ask: Ask, http: aiohttp.ClientSession, work: Path, bare: Path
+) -> None:
+    async def call(path: str, **fields: Any) -> None:
+        async with http.post(path, json=fields) as response:
+            assert response.status == 200, await response.text()
+
+    author = "export GIT_AUTHOR_NAME=Grace GIT_AUTHOR_EMAIL=g@example.com"
+    try:
+        await call("/api/session/create", id="git", cwd=str(work.parent))
+        await call("/api/execute", sessionId="git", command=f"{author}; cd {work.name}")
+        assert (await ask("status", sessionId="git"))["branch"] == "main"
+        committer = {"GIT_COMMITTER_NAME": "Grace", "GIT_COMMITTER_EMAIL": "g@example.com"}
+        exports = " ".join(f"{name}={value}" for name, value in committer.items())
+        await call("/api/execute", sessionId="git", command=f"export {exports}")
+        await ask("commit", sessionId="git", message="By the session", allowEmpty=True)
+        last = (await ask("log", sessionId="git", limit=1))["commits"][0]
+        assert last["author"]["name"] == "Grace"
+        await ask("checkout", sessionId="git", repoUrl="../project.git", targetDir="inner")
+        assert (work / "inner/file.txt").exists()
+    finally:
+        await call("/api/session/delete", sessionId="git")
+
+
+async def test_git_makes_no_session(ask: Ask, http: aiohttp.ClientSession, work: Path) -> None:
+    await ask("status", cwd=str(work), sessionId="not-there")
+    async with http.get("/api/session/list") as response:
+        assert (await response.json())["data"] == []
