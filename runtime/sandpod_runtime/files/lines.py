@@ -3,11 +3,11 @@ it; CR before that is part of its text.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+
+import msgspec
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Span:
+class Span(msgspec.Struct, frozen=True, kw_only=True):
     """The bytes of some lines, and how many lines there are in all."""
 
     begin: int

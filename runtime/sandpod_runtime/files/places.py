@@ -1,15 +1,15 @@
 """Where a client's path leads: an absolute one to itself, others below the session's directory."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+
+import msgspec
 
 from sandpod_runtime.models.files import PathRequest
 from sandpod_runtime.paths import checked, resolved
 from sandpod_runtime.session.ids import named
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Place:
+class Place(msgspec.Struct, frozen=True, kw_only=True):
     """A path as it was sent, which replies repeat, and as the kernel gets it."""
 
     given: str

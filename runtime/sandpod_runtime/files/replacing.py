@@ -3,7 +3,8 @@ comes close.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 # As much may an edited file hold, before and after: it is edited in memory.
 LARGEST = 32 << 20
@@ -14,15 +15,13 @@ _NEAR_TOLD = 3
 _SHOWN = 200
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Edit:
+class Edit(msgspec.Struct, frozen=True, kw_only=True):
     old: bytes
     new: bytes
     everywhere: bool = False
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Near:
+class Near(msgspec.Struct, frozen=True, kw_only=True):
     line: int
     text: str
     difference: str
