@@ -1,13 +1,12 @@
 """What git's own words mean: from the end of its standard error to the protocol's code."""
 
 import re
-from dataclasses import dataclass
+from typing import NamedTuple
 
 _PLAIN_FAILURE = 128
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Meaning:
+class Meaning(NamedTuple):
     code: str
     suggestion: str | None = None
 
@@ -16,20 +15,21 @@ class Meaning:
 UNMATCHED = "UNMATCHED"
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class _Rule:
+# As text: they are compiled (and kept) by the first failure, and not while the runtime starts.
+_NO_IDENTITY = (
+    r"please tell me who you are|empty ident name|unable to auto-detect email|no (email|name) was given"
+)
+
+
+class _Rule(NamedTuple):
     meaning: Meaning
-    words: re.Pattern[str]
+    words: str
 
 
 def _rule(code: str, words: str, suggestion: str | None = None) -> _Rule:
-    return _Rule(meaning=Meaning(code=code, suggestion=suggestion), words=re.compile(words, re.IGNORECASE))
+    return _Rule(Meaning(code, suggestion), words)
 
 
-NO_IDENTITY = re.compile(
-    r"please tell me who you are|empty ident name|unable to auto-detect email|no (email|name) was given",
-    re.IGNORECASE,
-)
 # The first that fits counts: ssh says "could not read from remote repository" after every reason.
 _RULES = (
     _rule(
@@ -92,7 +92,7 @@ _RULES = (
     ),
     _rule(
         "GIT_OPERATION_FAILED",
-        NO_IDENTITY.pattern,
+        _NO_IDENTITY,
         "git config --global user.name and user.email say who commits; a commit may also send its author",
     ),
 )
@@ -105,9 +105,13 @@ def meaning(stderr: str, *, exit_code: int, otherwise: str, unmatched: str) -> M
     """
     tail = stderr[-_TAIL:]
     for rule in _RULES:
-        if rule.words.search(tail):
+        if re.search(rule.words, tail, re.IGNORECASE):
             return Meaning(code=unmatched) if rule.meaning.code == UNMATCHED else rule.meaning
     return Meaning(code="GIT_OPERATION_FAILED" if exit_code == _PLAIN_FAILURE else otherwise)
+
+
+def lacks_identity(stderr: str) -> bool:
+    return re.search(_NO_IDENTITY, stderr, re.IGNORECASE) is not None
 
 
 def headline(stderr: str) -> str:

@@ -10,7 +10,7 @@ from msgspec import UNSET
 
 from sandpod_runtime.budget import Budget
 from sandpod_runtime.errors import Fault, invalid
-from sandpod_runtime.git.failures import NO_IDENTITY, headline
+from sandpod_runtime.git.failures import headline, lacks_identity
 from sandpod_runtime.git.parsing import (
     BRANCH_FORMAT,
     LOG_FORMAT,
@@ -279,7 +279,7 @@ def _nothing(said: str) -> str | None:
 
 
 def _commit_failure(job: Job, fault: Fault) -> Fault:
-    if not NO_IDENTITY.search(str(fault.context.get("stderr", ""))):
+    if not lacks_identity(str(fault.context.get("stderr", ""))):
         return fault
     found = invalid("author", "git does not know who commits")
     found.context |= fault.context
