@@ -52,6 +52,13 @@ class Attempt:
     body: bytes = b""
     manner: Manner = "whole"
 
+    @property
+    def is_plain(self) -> bool:
+        """Not one with another method or path than its endpoint's."""
+        method, path = self.route
+        expression = re.sub(r"{[^}]+}", "[^/]+", path)
+        return self.method == method and bool(re.fullmatch(expression, self.target.partition("?")[0]))
+
     def bytes(self, port: int) -> bytes:
         lines = [f"{self.method} {self.target} HTTP/1.1", f"Host: 127.0.0.1:{port}"]
         lines += [f"{name}: {value}" for name, value in self.headers]

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import random
 import shutil
 import sys
 import tempfile
@@ -30,8 +31,12 @@ from tests.support.waiting import eventually
 
 Json = dict[str, Any]
 _MOST_FAILURES = 60
+# So many failures that begin with the same words are shown.
+_ALIKE = 3
 # So many equal requests at once, every so often.
 _BURST, _BURST_EVERY = 6, 40
+# What ends all that the others work with.
+_SWEEPING = ("/api/process/kill-all",)
 _UNHEALTHY = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.large_base_example]
 # What interpreters, caches and pools keep; a leak of 5 KiB for each of 20,000 requests would be more.
 _GROWTH_MIB = 96
@@ -49,6 +54,7 @@ class Report:
     slowest: tuple[float, str] = (0.0, "")
     grown: int = 0
     failures: list[str] = field(default_factory=list[str])
+    kinds: Counter[str] = field(default_factory=Counter[str])
 
 
 class Campaign:
@@ -112,8 +118,10 @@ class Campaign:
         for name in FILES[:6]:
             # An earlier round may have removed it.
             self._call("POST", "/api/write", {"path": name, "content": "one line\nanother line\n" * 100})
-        for number, plan in enumerate(plans):
-            self._share(plan, endpoints[plan.route], count=each, random_seed=seed_base * 1000 + number)
+        # Shuffled, for otherwise what one deletes would never be there for the next.
+        for number, plan in enumerate(random.Random(seed_base).sample(plans, len(plans))):
+            count = 1 if plan.route[1] in _SWEEPING else each
+            self._share(plan, endpoints[plan.route], count=count, random_seed=seed_base * 1000 + number)
 
     def _share(self, plan: Attempts, endpoint: Endpoint, *, count: int, random_seed: int) -> None:
         @seed(random_seed)
@@ -164,7 +172,7 @@ class Campaign:
             return
         if code:
             self.report.codes[name, code] += 1
-            if code not in (*endpoint.errors, *_EVERYWHERE):
+            if code not in (*endpoint.errors, *_EVERYWHERE) and attempt.is_plain:
                 self.report.undeclared.add((name, code))
         elif answer.status in (101, 200):
             self.report.codes[name, "ok"] += 1
@@ -179,6 +187,10 @@ class Campaign:
                     learned.append(found)
 
     def _fail(self, text: str) -> None:
+        kind = text[:80]
+        self.report.kinds[kind] += 1
+        if self.report.kinds[kind] > _ALIKE:
+            return
         sys.stderr.write(f"FAILED {text}\n")
         self.report.failures.append(text)
 
@@ -186,7 +198,7 @@ class Campaign:
         """What the runtime has logged of failures since the last one."""
         failures = self.runtime.failures()
         news, self._seen_failures = failures[self._seen_failures :], len(failures)
-        return "".join(f"\n    {line}" for line in news[:3])
+        return "".join(f"\n    {line['message']}: {_cause(line)}" for line in news[:3])
 
     def _footprint(self) -> tuple[int, int]:
         return self.runtime.descriptors(), self.runtime.memory()
@@ -217,7 +229,9 @@ class Campaign:
         self._expect(f"it has grown by {grown} MiB only", lambda: grown <= _GROWTH_MIB)
         self._expect("it answers", lambda: self._get("/api/ping")["success"])
         self._expect(
-            "its log is clean", lambda: self.runtime.failures() == [], lambda: self.runtime.failures()[:5]
+            "its log is clean",
+            lambda: self.runtime.failures() == [],
+            lambda: {_cause(each) or str(each) for each in self.runtime.failures()},
         )
         workspace.with_name("gone").rename(workspace)
         self._expect("it ends in good order", lambda: self.runtime.stop() == 0)
@@ -256,6 +270,11 @@ _EVERYWHERE = (
     "VALIDATION_FAILED", "UNAUTHENTICATED", "PERMISSION_DENIED", "FILE_TOO_LARGE", "RESOURCE_BUSY",
     "UNKNOWN_ERROR", "plain text",
 )  # fmt: skip
+
+
+def _cause(line: Json) -> str:
+    """The last steps and the error of a logged exception."""
+    return " < ".join(reversed([each.strip() for each in line.get("exception", "").splitlines()][-9:]))
 
 
 def _descriptors(pid: int) -> list[str]:

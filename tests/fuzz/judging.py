@@ -37,17 +37,10 @@ def judge(attempt: Attempt, answer: Answer, *, endpoint: Endpoint) -> str:
         return ""
     if answer.status >= 300:
         return _error(answer, endpoint)
-    if (attempt.method, attempt.target.partition("?")[0]) != _literal(attempt):
+    if not attempt.is_plain:
         return ""  # a strange path that happens to be another endpoint's
     _success(answer, endpoint)
     return ""
-
-
-def _literal(attempt: Attempt) -> tuple[str, str]:
-    method, path = attempt.route
-    target = attempt.target.partition("?")[0]
-    expression = re.sub(r"{[^}]+}", "[^/]+", path)
-    return (method, target if re.fullmatch(expression, target) else path)
 
 
 def _error(answer: Answer, endpoint: Endpoint) -> str:

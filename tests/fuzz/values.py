@@ -143,7 +143,7 @@ class Values:
                 return self._object(schema, use=use)
             case "array":
                 items = self._of(schema.get("items", {}), name=name, use=use)
-                return st.lists(items, max_size=4)
+                return st.lists(items, min_size=1, max_size=4) | st.lists(items, max_size=1)
             case "string":
                 return self._text(name, use=use)
             case "integer" | "number":
@@ -170,8 +170,9 @@ class Values:
             return st.just(right) | mostly(st.just(right), st.sampled_from(wrong or [right]))
         if _ADDRESS_LIKE.search(name):
             return mostly(st.just(self._addresses[0]), st.sampled_from(self._addresses))
-        if name == "cwd" and use.kind == "git":
-            return mostly(st.just("repository"), paths(reads=use.reads))
+        if name == "cwd":
+            usual = ["repository"] if use.kind == "git" else ["sub", "."]
+            return mostly(st.sampled_from(usual), paths(reads=use.reads))
         if _PATH_LIKE.search(name):
             return paths(reads=use.reads)
         if _EXPRESSION_LIKE.search(name):
