@@ -61,7 +61,7 @@ async def captured(
     if on_end is not None:
         command.ended.add_done_callback(lambda _: on_end())
     try:
-        ending = await asyncio.shield(command.ended)
+        ending = await command.ending()
     except asyncio.CancelledError:
         command.stop()
         raise

@@ -44,15 +44,21 @@ class Command:
         stderr: Sink,
         timeout: float | None,
         adopt: Callable[[OutputPipe], None],
+        collect: Callable[[], None],
     ) -> None:
-        """`adopt` takes the pipes that a background process still holds when the command has ended."""
+        """`adopt` takes the pipes that a background process still holds when the command has ended. `collect`
+        lets the reaper look at once.
+        """
         loop = asyncio.get_running_loop()
         self.pid = child.pid
+        # For waiting there is `ending()`: whoever awaits this future itself would cancel it for all.
         self.ended: asyncio.Future[Ending] = loop.create_future()
+        self._waiters: list[asyncio.Future[Ending]] = []
         self._loop = loop
         self._mark = mark
         self._table = table
         self._adopt = adopt
+        self._collect = collect
         self._begun = begun
         self._exit_code: int | None = None
         self._timed_out = False
@@ -64,7 +70,7 @@ class Command:
             else InputPipe(child.stdin, loop=loop, data=stdin, on_taken=stdin_done, keep_open=stdin_open)
         )
         self._pipes = [
-            OutputPipe(descriptor, readers=readers, sink=sink, on_end=self._settle)
+            OutputPipe(descriptor, readers=readers, sink=sink, on_end=self._pipe_ended)
             for descriptor, sink in ((child.stdout, stdout), (child.stderr, stderr))
         ]
         self._deadline = None if timeout is None else loop.call_later(timeout, self._time_out)
@@ -84,6 +90,14 @@ class Command:
         self._settle()
         if not self.ended.done() and self._killing is None:
             self._drain = self._loop.call_later(DRAIN, self._stop_draining)
+
+    async def ending(self) -> Ending:
+        """Sooner than by `asyncio.shield(ended)`, which takes two more rounds of the loop."""
+        if self.ended.done():
+            return self.ended.result()
+        waiter: asyncio.Future[Ending] = self._loop.create_future()
+        self._waiters.append(waiter)
+        return await waiter
 
     def resume(self) -> None:
         """The reader has room again."""
@@ -137,6 +151,12 @@ class Command:
         for pipe in self._pipes:
             pipe.finish()
 
+    def _pipe_ended(self) -> None:
+        if self._exit_code is None and all(pipe.ended for pipe in self._pipes):
+            # Then it has most likely exited: sooner known than when the signal has come its way.
+            self._collect()
+        self._settle()
+
     def _settle(self) -> None:
         if self.ended.done() or self._exit_code is None or self._killing is not None:
             return
@@ -151,10 +171,13 @@ class Command:
                 self._adopt(pipe)
         # They refer to this object: without them it goes with its last user, not when the collector comes.
         self._pipes = []
-        self.ended.set_result(
-            Ending(
-                exit_code=TIMED_OUT if self._timed_out else self._exit_code,
-                timed_out=self._timed_out,
-                seconds=time.monotonic() - self._begun,
-            )
+        ending = Ending(
+            exit_code=TIMED_OUT if self._timed_out else self._exit_code,
+            timed_out=self._timed_out,
+            seconds=time.monotonic() - self._begun,
         )
+        self.ended.set_result(ending)
+        for waiter in self._waiters:
+            if not waiter.done():
+                waiter.set_result(ending)
+        self._waiters.clear()

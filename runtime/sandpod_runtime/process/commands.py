@@ -86,6 +86,7 @@ class Commands:
             stderr=stderr,
             timeout=timeout,
             adopt=self.adopt,
+            collect=self._reaper.collect,
         )
         self._reaper.watch(child.pid, command.exited)
         self._running.add(command)

@@ -14,7 +14,7 @@ from collections.abc import Callable
 class Reaper:
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._watched: dict[int, Callable[[int], None]] = {}
-        loop.add_signal_handler(signal.SIGCHLD, self._collect)
+        loop.add_signal_handler(signal.SIGCHLD, self.collect)
 
     def watch(self, pid: int, on_exit: Callable[[int], None]) -> None:
         """`on_exit` gets the wait status. A child that has ended already is reported as well, from the
@@ -22,7 +22,8 @@ class Reaper:
         """
         self._watched[pid] = on_exit
 
-    def _collect(self) -> None:
+    def collect(self) -> None:
+        """Bury all that are dead now."""
         while True:
             try:
                 pid, status = os.waitpid(-1, os.WNOHANG)

@@ -40,6 +40,10 @@ def find(*, search: str) -> list[str] | None:
     return None
 
 
+def is_bash(found: list[str] | None) -> bool:
+    return found is not None and found[1:] == ["bash"]
+
+
 @contextmanager
 def prepared(command: str, *, search: str, prelude: bytes = b"") -> Generator[Line]:
     """What to start so that `command` runs, after a shell has read `prelude`. A file that this needs is open

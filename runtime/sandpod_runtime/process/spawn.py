@@ -50,6 +50,7 @@ class Spawner:
     def __init__(self, *, open_files: int | None) -> None:
         """`open_files` is the soft limit that programs get, when the runtime has raised its own."""
         self._open_files = open_files
+        self._own_limit = resource.getrlimit(resource.RLIMIT_NOFILE)
         self._devnull = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
 
     def start(self, program: Program, *, environ: dict[str, str], with_stdin: bool) -> Child:
@@ -99,7 +100,7 @@ class Spawner:
             yield
             return
         # Some programs close every descriptor they could have: a high limit costs them seconds.
-        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        soft, hard = self._own_limit
         resource.setrlimit(resource.RLIMIT_NOFILE, (self._open_files, hard))
         try:
             yield

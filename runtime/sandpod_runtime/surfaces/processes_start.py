@@ -1,19 +1,20 @@
 """From a call to its running command, or its process record, or the error that says why there is none."""
 
+import contextlib
 import shlex
 from collections.abc import Generator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from functools import partial
 from typing import NamedTuple
 
 from aiohttp.web_response import Response
 
 from sandpod_runtime.budget import Budget
-from sandpod_runtime.environment import Environ, Environment, merged
+from sandpod_runtime.environment import Environment, merged
 from sandpod_runtime.errors import Fault, invalid
 from sandpod_runtime.models.processes import StartProcessReply
 from sandpod_runtime.paths import resolved
-from sandpod_runtime.process import shell
+from sandpod_runtime.process import plain, shell
 from sandpod_runtime.process.command import Command
 from sandpod_runtime.process.commands import Commands, TooManyCommandsError
 from sandpod_runtime.process.pipe import Sink
@@ -52,8 +53,8 @@ class Starter:
         self, call: Call, *, request: Request, stdout: Sink, stderr: Sink, failure: Failure
     ) -> Command:
         """A stateless one, without a record."""
-        with _explained(call, failure), self._line(call, None) as line:
-            return self._run(line, None, call=call, request=request, stdout=stdout, stderr=stderr)
+        with _explained(call, failure):
+            return self._stateless(call, request=request, stdout=stdout, stderr=stderr)
 
     async def process(
         self,
@@ -73,8 +74,10 @@ class Starter:
             snapshot = await session.snapshot()
 
         def launch(*, stdout: Sink, stderr: Sink) -> Command:
-            with _explained(call, failure), self._line(call, snapshot) as line:
-                return self._run(line, snapshot, call=call, request=request, stdout=stdout, stderr=stderr)
+            with _explained(call, failure):
+                if snapshot is None:
+                    return self._stateless(call, request=request, stdout=stdout, stderr=stderr)
+                return self._forked(call, snapshot, request=request, stdout=stdout, stderr=stderr)
 
         record = self._processes.start(
             process_id=process_id,
@@ -88,13 +91,42 @@ class Starter:
             record.on_exit(session.on_end(record.kill))
         return record
 
-    def _line(self, call: Call, snapshot: Snapshot | None) -> AbstractContextManager[shell.Line]:
-        search = self._environ(call, snapshot).get("PATH", "")
-        prelude = b"" if snapshot is None else _prelude(call, snapshot)
-        return shell.prepared(call.command, search=search, prelude=prelude)
+    def _stateless(self, call: Call, *, request: Request, stdout: Sink, stderr: Sink) -> Command:
+        environ = merged(self._environment.variables, call.env)
+        directory = self._directory(call)
+        run = partial(self._run, call=call, request=request, stdout=stdout, stderr=stderr)
+        found = shell.find(search=environ.get("PATH", ""))
+        if shell.is_bash(found) and (
+            program := plain.program(call.command, environ=environ, directory=directory)
+        ):
+            # What the kernel cannot start, such as a script without a first line, bash may.
+            with contextlib.suppress(SpawnError):
+                return run(program)
+        with shell.prepared(call.command, search=environ.get("PATH", "")) as line:
+            return run(
+                Program(
+                    path=line.path,
+                    arguments=line.arguments,
+                    environ=environ,
+                    directory=directory,
+                    script=line.script,
+                )
+            )
 
-    def _environ(self, call: Call, snapshot: Snapshot | None) -> Environ:
-        return merged(self._environment.variables if snapshot is None else snapshot.environ, call.env)
+    def _forked(
+        self, call: Call, snapshot: Snapshot, *, request: Request, stdout: Sink, stderr: Sink
+    ) -> Command:
+        environ = merged(snapshot.environ, call.env)
+        prelude = _prelude(call, snapshot)
+        with shell.prepared(call.command, search=environ.get("PATH", ""), prelude=prelude) as line:
+            program = Program(
+                path=line.path,
+                arguments=line.arguments,
+                environ=environ,
+                directory="/",  # the prelude goes where the session is, and says so when it cannot
+                script=line.script,
+            )
+            return self._run(program, call=call, request=request, stdout=stdout, stderr=stderr)
 
     def _directory(self, call: Call) -> str:
         if call.cwd is None:
@@ -102,24 +134,7 @@ class Starter:
         base = "" if call.cwd.startswith("/") else self._environment.directory()
         return resolved(call.cwd, base=base)
 
-    def _run(
-        self,
-        line: shell.Line,
-        snapshot: Snapshot | None,
-        *,
-        call: Call,
-        request: Request,
-        stdout: Sink,
-        stderr: Sink,
-    ) -> Command:
-        program = Program(
-            path=line.path,
-            arguments=line.arguments,
-            environ=self._environ(call, snapshot),
-            # A session's prelude goes where the session is, and says so when it cannot.
-            directory=self._directory(call) if snapshot is None else "/",
-            script=line.script,
-        )
+    def _run(self, program: Program, *, call: Call, request: Request, stdout: Sink, stderr: Sink) -> Command:
         # The input outlives a request whose client leaves: its part of the body's charge goes over to it.
         charge = min(request.charged, len(call.stdin or b""))
         command = self._commands.start(
