@@ -62,6 +62,7 @@ class System:
                 tag="system",
                 summary="How much is used, over a quarter of a second.",
                 reply=StatsReply,
+                is_activity=False,
             ),
             ("GET", "/api/system/stats/stream"): Endpoint(
                 handler=self._streamed,
@@ -70,6 +71,7 @@ class System:
                 query=StatsQuery,
                 events=(StatsEvent,),
                 errors=("RESOURCE_BUSY",),
+                is_activity=False,
             ),
         }
 
