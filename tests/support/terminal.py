@@ -50,7 +50,16 @@ class Viewer:
 
     async def shows(self, text: str, *, timeout: float = 20) -> str:
         """All output, once `text` is in it."""
-        await self._until(lambda: text.encode() in self.output, f"{text!r} to be shown", timeout)
+        wanted = text.encode()
+        seen = 0
+
+        def shown() -> bool:
+            nonlocal seen
+            # Not from the beginning each time: there may be a lot of it.
+            begin, seen = max(0, seen - len(wanted)), len(self.output)
+            return self.output.find(wanted, begin) >= 0
+
+        await self._until(shown, f"{text!r} to be shown", timeout)
         return self.output.decode(errors="replace")
 
     async def told(self, kind: str, *, timeout: float = 20) -> Json:

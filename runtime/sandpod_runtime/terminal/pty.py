@@ -9,6 +9,8 @@ from collections import deque
 from collections.abc import Callable
 from typing import NamedTuple
 
+from sandpod_runtime.process.hub import Readers
+
 # A read brings 4 KiB at most; so much is put together before others get their turn.
 _READ = 65_536
 # Typed and not yet read by any program. Whoever types more has to wait.
@@ -27,9 +29,10 @@ class Size(NamedTuple):
 
 
 class Pty:
-    def __init__(self, *, size: Size) -> None:
+    def __init__(self, *, size: Size, readers: Readers) -> None:
         """Raises OSError. `path` can be opened until `started`."""
         self._loop = asyncio.get_running_loop()
+        self._readers = readers
         self._master, self._slave = os.openpty()
         self._on_output: Callable[[bytes], None] = lambda _: None
         self._is_reading = False
@@ -66,7 +69,7 @@ class Pty:
     def pause(self) -> None:
         if self._is_reading:
             self._is_reading = False
-            self._loop.remove_reader(self._master)
+            self._readers.remove_reader(self._master)
         if self._look_again is not None:
             self._look_again.cancel()
             self._look_again = None
@@ -75,7 +78,7 @@ class Pty:
         if not self._is_reading and self.is_open:
             self.pause()
             self._is_reading = True
-            self._loop.add_reader(self._master, self._read)
+            self._readers.add_reader(self._master, self._read)
 
     async def write(self, data: bytes) -> None:
         """Returns when it was taken; dropped when the terminal is over."""

@@ -13,6 +13,7 @@ from sandpod_runtime.errors import Fault
 from sandpod_runtime.limits import Slots
 from sandpod_runtime.process import tree
 from sandpod_runtime.process.commands import Commands
+from sandpod_runtime.process.hub import Readers
 from sandpod_runtime.process.spawn import Program, SpawnError
 from sandpod_runtime.terminal import control
 from sandpod_runtime.terminal.broadcast import Broadcast
@@ -53,7 +54,7 @@ class Terminal:
         self._activity = activity
         self._all_sockets = sockets
         self._sockets = Slots("sockets on this terminal", MOST_VIEWERS)
-        self._pty = _opened(size)
+        self._pty = _opened(size, readers=commands.readers)
         self._broadcast = Broadcast(memory=memory, on_room=self._pty.resume)
         try:
             self._leader = commands.start_on_terminal(program, terminal=self._pty.path, on_exit=self._exited)
@@ -138,9 +139,9 @@ class Terminal:
         logger.info("terminal ended", extra={"terminal": self.key.id, "pid": self.pid, "exitCode": code})
 
 
-def _opened(size: Size) -> Pty:
+def _opened(size: Size, *, readers: Readers) -> Pty:
     try:
-        return Pty(size=size)
+        return Pty(size=size, readers=readers)
     except OSError as error:
         raise Fault(
             "PROCESS_ERROR",
