@@ -9,7 +9,7 @@ from collections.abc import Callable
 from sandpod_runtime.files.draft import copy_attributes
 from sandpod_runtime.files.opening import open_file
 from sandpod_runtime.files.removing import remove
-from sandpod_runtime.files.temporary import hidden_name
+from sandpod_runtime.files.temporary import hidden_name, put_in_place
 
 _AT_ONCE = 8 << 20
 Check = Callable[[], None]
@@ -79,7 +79,11 @@ def _place_copy(source: str, final: str, *, check: Check) -> None:
     hidden = os.path.join(os.path.dirname(final), hidden_name())
     try:
         _copy_tree(source, hidden, check=check)
-        os.rename(hidden, final)
+        try:
+            put_in_place(hidden, final, overwrite=False)
+        except OSError:
+            # It is a directory, or there is something, or this file system knows no second names.
+            put_in_place(hidden, final, overwrite=True)
     except BaseException:
         with contextlib.suppress(OSError):
             remove(hidden, check=lambda: None)

@@ -89,12 +89,24 @@ class Draft:
             temporary = self._present()
             if not self._in_place and self._inherit(temporary.file):
                 try:
-                    temporary.publish(self._name, overwrite=self._overwrite)
+                    self._publish(temporary)
                     return
                 except OSError as error:
                     if self._old is None or error.errno not in _NO_RENAME:
                         raise OSError(error.errno, error.strerror, self._path) from error
             self._copy_into_place(temporary.file)
+
+    def _publish(self, temporary: Temporary) -> None:
+        if self._old is None:
+            # Watchers see a file being made, as nothing is renamed.
+            try:
+                temporary.publish(self._name, overwrite=False)
+                return
+            except OSError:
+                # Somebody was quicker; or this file system knows no second names.
+                if not self._overwrite:
+                    raise
+        temporary.publish(self._name, overwrite=True)
 
     def discard(self) -> None:
         """Also after `publish`: gives back what this holds."""

@@ -44,17 +44,13 @@ class Temporary:
         """All of it is there at once, under this name in its directory."""
         here = self._directory
         if self._name is None:
-            hidden = name if not overwrite else hidden_name()
+            hidden = hidden_name() if overwrite else name
             # Given a directory's descriptor, Python asks the kernel to follow the link in /proc.
             os.link(f"/proc/self/fd/{self.file}", hidden, dst_dir_fd=here, follow_symlinks=True)
             if not overwrite:
                 return
             self._name = hidden
-        if overwrite:
-            os.rename(self._name, name, src_dir_fd=here, dst_dir_fd=here)
-        else:
-            os.link(self._name, name, src_dir_fd=here, dst_dir_fd=here)
-            os.unlink(self._name, dir_fd=here)
+        put_in_place(self._name, name, overwrite=overwrite, directory=here)
         self._name = None
 
     def close(self) -> None:
@@ -64,6 +60,15 @@ class Temporary:
                 os.unlink(self._name, dir_fd=self._directory)
         os.close(self.file)
         os.close(self._directory)
+
+
+def put_in_place(hidden: str, name: str, *, overwrite: bool, directory: int | None = None) -> None:
+    """Gives a hidden file its name. To watchers a second name is a new file, a rename an old one's change."""
+    if overwrite:
+        os.rename(hidden, name, src_dir_fd=directory, dst_dir_fd=directory)
+    else:
+        os.link(hidden, name, src_dir_fd=directory, dst_dir_fd=directory, follow_symlinks=False)
+        os.unlink(hidden, dir_fd=directory)
 
 
 def write_all(file: int, parts: Sequence[bytes]) -> int:

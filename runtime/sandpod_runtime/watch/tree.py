@@ -14,6 +14,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import suppress
 
+from sandpod_runtime.files.temporary import PREFIX
 from sandpod_runtime.watch import inotify
 from sandpod_runtime.watch.inotify import Inotify, LimitError, Raw
 from sandpod_runtime.watch.patterns import Filter
@@ -90,6 +91,8 @@ class Tree:
         # Told already, before the kernel's word of it was read.
         self._told: set[str] = set()
         self._changes: list[Change] = []
+        # The cookie of the last rename of a draft; its other half comes next.
+        self._draft = 0
         # Asks a call that runs in a thread to come to its end.
         self.stopped = False
 
@@ -151,6 +154,9 @@ class Tree:
                 self._drop(raw.watch)
             elif raw.mask & (_GONE | inotify.UNMOUNT):
                 self._end_with_root(raw)
+            elif raw.name.startswith(PREFIX):
+                # A draft of the runtime's own: nobody need know, but what it replaces is changed by that.
+                self._draft = raw.cookie
             elif not self._file or raw.name == self._file:
                 self._one(raw, directory, left)
 
@@ -158,8 +164,10 @@ class Tree:
         path = posixpath.join(directory, raw.name) if raw.name else directory
         if not raw.name and path != self._root:
             return  # of a directory about itself: the one that it is in says the same
-        kind = _kind(raw.mask)
         is_directory = bool(raw.mask & inotify.IS_DIRECTORY)
+        kind = _kind(raw.mask)
+        if raw.cookie and raw.cookie == self._draft:
+            kind = "create" if is_directory else "modify"
         if kind != "create" or path not in self._told:
             self._tell(Change(kind, path, is_directory))
         self._told.discard(path)
