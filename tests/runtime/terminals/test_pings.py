@@ -70,7 +70,7 @@ async def test_a_peer_who_answers_no_ping_is_cut_off(url: str) -> None:
 
 async def test_a_peer_who_is_held_back_does_not_count_as_silent(url: str) -> None:
     """Its answers are not read as long as its input has no room."""
-    hasty = aiohttp.ClientWSTimeout(ws_close=0.1)
+    hasty = aiohttp.ClientWSTimeout(ws_close=0.1)  # pyright: ignore[reportCallIssue]
     async with aiohttp.ClientSession() as http, http.ws_connect(url, timeout=hasty) as socket:
         pasting = asyncio.create_task(_paste(socket))
         await asyncio.wait({pasting}, timeout=1.5)
