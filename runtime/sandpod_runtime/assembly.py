@@ -34,6 +34,7 @@ from sandpod_runtime.routing import Routes
 from sandpod_runtime.session.sessions import Sessions
 from sandpod_runtime.state import StateDirectory
 from sandpod_runtime.surfaces.archives import Archives
+from sandpod_runtime.surfaces.backup import Backup
 from sandpod_runtime.surfaces.basics import Basics
 from sandpod_runtime.surfaces.environment import EnvironmentSurface
 from sandpod_runtime.surfaces.exec import Exec
@@ -158,6 +159,14 @@ def routes(parts: Parts) -> Routes:
             disk=parts.disk,
             bodies=parts.bodies,
             directory=parts.sessions.directory,
+        ),
+        Backup(
+            commands=parts.commands,
+            environment=parts.environment,
+            state=parts.state,
+            disk=parts.disk,
+            bodies=parts.bodies,
+            workspace=parts.options.workspace,
         ),
         Archives(disk=parts.disk, directory=parts.sessions.directory),
         TerminalSurface(terminals=parts.terminals, environment=parts.environment, bodies=parts.bodies),

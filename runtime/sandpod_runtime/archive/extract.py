@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Literal
 
 from sandpod_runtime.archive.inflow import Inflow, Limits
-from sandpod_runtime.archive.member import Reading
+from sandpod_runtime.archive.member import BadArchiveError, Reading
 from sandpod_runtime.archive.target import Target
 from sandpod_runtime.archive.unpack import Tally, Unpacking, unpack_tar, write_all
 from sandpod_runtime.archive.zip_reader import MAGIC, unpack_zip
@@ -37,6 +37,8 @@ def extracted(
         unpacking = Unpacking(target=target, limits=limits, tally=tally)
         inflow = Inflow(limits)
         first = yield from inflow.begin()
+        if not first:
+            raise BadArchiveError("there is no archive: not a byte came")
         if kind == "zip" or (kind is None and first in MAGIC):
             with _spool(path) as spool:
                 while piece := (yield from inflow.some(_PIECE)):

@@ -35,6 +35,8 @@ class Summary:
     skipped: int = 0
     # Files that were shorter when they were read than a moment before: the rest of them are zeros.
     changed: int = 0
+    # The first of what is there and could not be read.
+    unreadable: str = ""
 
 
 class Writer(Protocol):
@@ -118,8 +120,10 @@ class _Packing:
         elif stat.S_ISREG(info.st_mode):
             try:
                 descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
-            except OSError:
-                self._summary.skipped += 1
+            except FileNotFoundError:
+                raise
+            except OSError as error:
+                self._left_out(found.name, os.strerror(error.errno or 0))
                 return
             yield from self.file(descriptor, name=found.name, first=self._first_name(info, found.name))
         else:
@@ -142,6 +146,7 @@ class _Packing:
 
     def _left_out(self, name: str, reason: str) -> None:
         self._summary.skipped += 1
+        self._summary.unreadable = self._summary.unreadable or f"{name}: {reason}"
 
 
 def _member(name: str, *, info: os.stat_result, kind: Kind, size: int = 0, target: str = "") -> Member:

@@ -61,7 +61,9 @@ class Ignored:
     repository, and the repository's own info/exclude.
     """
 
-    def __init__(self, root: str) -> None:
+    def __init__(self, root: str, *, keep_git: bool = False) -> None:
+        """`.git` itself is left out as well, unless it is to be kept."""
+        self._keep_git = keep_git
         # What was said above, with how to name an entry of the walk from there; the shallowest first.
         self._above: list[tuple[str, Patterns]] = []
         # What the directories say that lead to where the walk is.
@@ -77,7 +79,7 @@ class Ignored:
 
     def skips(self, name: str, *, is_directory: bool) -> bool:
         if name.rpartition("/")[2] == ".git":
-            return True
+            return not self._keep_git
         for prefix, patterns in reversed(self._inside):
             if name.startswith(prefix):
                 verdict = patterns.verdict(name[len(prefix) :], is_directory=is_directory)

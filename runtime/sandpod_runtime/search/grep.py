@@ -17,6 +17,9 @@ Json = dict[str, Any]
 
 _DEEPEST = 256
 _LOOKED_AT = 8192
+# Files up to here are read at once: most of them have no match at all, which is quickly seen.
+_READ_AT_ONCE = 4 << 20
+_LOOKS_AROUND = re.compile(r"\(\?(?!:)|\\[AZ]|[*+?}]\+")
 # So many lines pass between two looks at the clock.
 _LINES = 2000
 
@@ -30,6 +33,21 @@ class Line:
         self._expression = re.compile(re.escape(pattern) if request["literal"] else pattern, flags)
         # Most lines do not have it, and need not become text for that to be seen.
         self._needle = pattern.encode() if request["literal"] and request["caseSensitive"] else None
+        # The same for many lines at once. What looks around, or never goes back, would see beyond its line.
+        self._anywhere = None
+        if self._needle is None and (request["literal"] or not _LOOKS_AROUND.search(pattern)):
+            self._anywhere = re.compile(self._expression.pattern, flags | re.MULTILINE)
+
+    def may_match(self, data: bytes) -> bool:
+        """False when no line of these does."""
+        if self._needle is not None:
+            return self._needle in data
+        if self._anywhere is None:
+            return True
+        text = data.decode("utf-8", "replace")
+        if "\r" in text:
+            text = text.replace("\r\n", "\n").removesuffix("\r")
+        return self._anywhere.search(text) is not None
 
     def match(self, line: bytes) -> "tuple[str, re.Match[str]] | None":
         if self._needle is not None and self._needle not in line:
@@ -88,11 +106,14 @@ def _search(
         summary["largeSkipped"] += 1
         return
     try:
-        if b"\0" in file.read(_LOOKED_AT):
+        head = file.read(_READ_AT_ONCE)
+        if b"\0" in head[:_LOOKED_AT]:
             summary["binarySkipped"] += 1
             return
-        file.seek(0)
         summary["filesSearched"] += 1
+        if len(head) < _READ_AT_ONCE and not line.may_match(head):
+            return
+        file.seek(0)
         is_first = True
         for found in _matches(file, line, request, output):
             if is_first and summary["filesMatched"] == request["maxFiles"]:

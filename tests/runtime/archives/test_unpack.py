@@ -305,8 +305,8 @@ async def test_the_list_of_what_was_left_out_is_bounded(http: aiohttp.ClientSess
 
 @pytest.mark.parametrize(
     "data",
-    [b"no archive at all " * 100, b"\x1f\x8b\x08garbage", b"PK\x03\x04" + bytes(200), b"x", b"\x1f\x8b"],
-    ids=["text", "gzip", "zip", "short", "magic"],
+    [b"no archive at all " * 100, b"\x1f\x8b\x08garbage", b"PK\x03\x04" + bytes(200), b"x", b"\x1f\x8b", b""],
+    ids=["text", "gzip", "zip", "short", "magic", "nothing"],
 )
 async def test_what_is_no_archive_is_refused(http: aiohttp.ClientSession, to: Path, data: bytes) -> None:
     status, body = await put(http, data, to)

@@ -1,0 +1,1 @@
+"""A directory into an archive file, and back."""
