@@ -220,6 +220,8 @@ def sleeper(parts: Parts) -> Sleeper:
 
 
 def ending(parts: Parts) -> Ending:
+    saves = parts.state.persistent and parts.life.restored
+
     def last_words(saved: bool) -> LastWords:
         offset = time.time() - parts.activity.now()
         return LastWords(
@@ -227,7 +229,7 @@ def ending(parts: Parts) -> Ending:
             detail=parts.life.detail or UNSET,
             last_active_at=timestamp(parts.activity.last_active + offset),
             ended_at=timestamp(),
-            saved=saved and parts.state.persistent,
+            saved=saved and saves,
             running={kind: count() for kind, count in running(parts).items()},
             sessions=[
                 SessionLeft(id=session_id, cwd=shown(parts.sessions.directory(session_id)))
@@ -239,7 +241,7 @@ def ending(parts: Parts) -> Ending:
         parts.sessions.close()
 
     return Ending(
-        save={"sessions": parts.sessions.save_all} if parts.state.persistent else {},
+        save={"sessions": parts.sessions.save_all} if saves else {},
         stop={
             "declared": parts.declared.stop,
             "sessions": close_sessions,

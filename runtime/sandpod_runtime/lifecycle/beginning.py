@@ -19,6 +19,6 @@ class Beginning:
 
     async def run(self, declared: list[DeclaredProcess]) -> None:
         """What fails is logged: a sandbox without one of its sessions is better than none."""
-        await all_within(_RESTORING_SECONDS, self._restore)
+        self._life.restored = await all_within(_RESTORING_SECONDS, self._restore)
         self._life.begun = True
         await self._start(declared)

@@ -14,6 +14,8 @@ class Life:
         self._over = asyncio.Event()
         # Whether what was saved is back: a request that came before would find, or make, something else.
         self.begun = False
+        # Whether all of it came back. If not, saving would throw away what is still there.
+        self.restored = False
         self.reason: Reason | None = None
         # What whoever requested the end said about it.
         self.detail = ""

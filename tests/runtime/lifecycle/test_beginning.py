@@ -63,6 +63,23 @@ async def test_sessions_and_the_environment_outlive_a_sleep(sleepy: Sleepy, tmp_
         assert found["stdout"] == f"{workspace}/app\n1 2 yes\nhello you\n"
 
 
+async def test_a_runtime_that_ends_before_its_bind_leaves_what_was_saved(
+    sleepy: Sleepy, tmp_path: Path
+) -> None:
+    state = ["--state", str(tmp_path / "state")]
+    first = sleepy(*state, sleep_after=None, insecure=False)
+    async with bound(first.runtime) as http:
+        await ask(http, "/api/execute", {"sessionId": "main", "command": "kept=1"})
+        await said_at_sleep(first, http)
+    between = sleepy(*state, sleep_after=None, insecure=False)
+    between.runtime.process.terminate()
+    assert (await asyncio.to_thread(between.wait_for_sleep))["saved"] is False
+    last = sleepy(*state, sleep_after=None, insecure=False)
+    async with bound(last.runtime) as http:
+        found = await ask(http, "/api/execute", {"sessionId": "main", "command": "echo $kept"})
+        assert found["stdout"] == "1\n"
+
+
 async def test_a_session_that_is_busy_does_not_keep_the_others_from_being_saved(
     sleepy: Sleepy, tmp_path: Path
 ) -> None:
