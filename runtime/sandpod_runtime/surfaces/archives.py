@@ -2,40 +2,20 @@
 (`PUT`).
 """
 
-import logging
 from collections.abc import Callable
-from typing import Any
-from urllib.parse import quote
 
-from aiohttp.http import HttpVersion11
-from aiohttp.web_protocol import RequestPayloadError
 from aiohttp.web_response import StreamResponse
 
-from sandpod_runtime.archive.extract import extracted
-from sandpod_runtime.archive.inflow import LimitError, Limits
-from sandpod_runtime.archive.member import BadArchiveError
-from sandpod_runtime.archive.pack import NothingToPackError, Summary, packed
-from sandpod_runtime.archive.steps import EndedError, Steps
-from sandpod_runtime.archive.unpack import Tally, shown
-from sandpod_runtime.disk import Disk, fault_of
-from sandpod_runtime.errors import Fault, invalid
+from sandpod_runtime.disk import Disk
 from sandpod_runtime.limits import Slots
-from sandpod_runtime.models.archives import LeftOut, PackQuery, UnpackQuery, UnpackReply
+from sandpod_runtime.models.archives import PackQuery, UnpackQuery, UnpackReply
 from sandpod_runtime.paths import checked, resolved
 from sandpod_runtime.routing import Endpoint, Routes, queried
-from sandpod_runtime.search.excludes import excluded
 from sandpod_runtime.session.ids import named
-from sandpod_runtime.wire import HEADERS, Request, reply
+from sandpod_runtime.wire import Request
 
 MOST_AT_ONCE = 8
-DEEPEST = 128
-_MEDIA = {"tar.gz": "application/gzip", "tar": "application/x-tar", "zip": "application/zip"}
-# A step for each packet would cost more than what is done in it.
-_GATHERED = 262_144
-_PACK, _UNPACK = "archive.create", "archive.extract"
 _ERRORS = ("FILE_NOT_FOUND", "PERMISSION_DENIED", "NOT_DIRECTORY", "FILESYSTEM_ERROR", "RESOURCE_BUSY")
-
-logger = logging.getLogger(__name__)
 
 
 class Archives:
@@ -69,147 +49,19 @@ class Archives:
     async def _pack(self, request: Request) -> StreamResponse:
         query: PackQuery = queried(request, PackQuery)
         path = self._resolved(query.path, query.session_id)
-        rules = excluded(request.query.getall("exclude", []), field="exclude")
-        summary = Summary()
-        with self._slots.one():
-            work = packed(path, kind=query.format, level=query.level, rules=rules, summary=summary)
-            steps = Steps(work, disk=self._disk)
-            try:
-                return await self._sent(request, steps, query=query, path=path, summary=summary)
-            finally:
-                steps.close()
+        # Here and below: a cold start does without what knows the formats.
+        from sandpod_runtime.archive.serving import send
 
-    async def _sent(
-        self, request: Request, steps: Steps[bytes, Any], *, query: PackQuery, path: str, summary: Summary
-    ) -> StreamResponse:
-        try:
-            piece = await steps.next()
-        except OSError as error:
-            raise fault_of(error, path=path, operation=_PACK) from error
-        except NothingToPackError as error:
-            raise invalid("path", "this is neither a file nor a directory", code="INVALID_PATH") from error
-        name = path.rstrip("/").rpartition("/")[2] or "root"
-        response = StreamResponse(
-            headers=HEADERS
-            | {
-                "Content-Type": _MEDIA[query.format],
-                "Content-Disposition": f"attachment; filename*=UTF-8''{quote(shown(name))}.{query.format}",
-            }
-        )
-        await response.prepare(request)
-        try:
-            while True:
-                if piece:
-                    await response.write(piece)
-                piece = await steps.next()
-        except EndedError:
-            pass
-        except ConnectionError:
-            raise
-        except Exception as error:
-            logger.warning("an archive was cut off", extra={"reason": str(error)})
-            # Only a connection that breaks off tells the client that this is not all.
-            raise ConnectionResetError("the archive cannot be finished") from error
-        logger.info("sent an archive", extra={"format": query.format, **_counts(summary)})
-        return response
+        with self._slots.one():
+            return await send(request, query, path=path, disk=self._disk)
 
     async def _unpack(self, request: Request) -> StreamResponse:
         query: UnpackQuery = queried(request, UnpackQuery)
         path = self._resolved(query.path, query.session_id)
-        limits = Limits(
-            total=query.max_bytes,
-            file=query.max_file_bytes,
-            entries=query.max_entries,
-            ratio=query.max_ratio,
-            depth=DEEPEST,
-        )
-        tally = Tally()
+        from sandpod_runtime.archive.serving import receive
+
         with self._slots.one():
-            work = extracted(
-                path, kind=query.format, limits=limits, tally=tally, all_links=query.links == "all"
-            )
-            steps: Steps[None, bytes] = Steps(work, disk=self._disk)
-            try:
-                await _push(request, steps)
-            except EndedError:
-                pass
-            except (LimitError, BadArchiveError, OSError) as error:
-                if isinstance(error, ConnectionError):
-                    raise
-                raise _failed(error, path=path, tally=tally) from error
-            finally:
-                steps.close()
-        return reply(
-            UnpackReply(
-                path=query.path,
-                entries=tally.entries,
-                bytes=tally.bytes,
-                skipped=_left_out(tally),
-                skipped_count=tally.skipped_count,
-            )
-        )
+            return await receive(request, query, path=path, disk=self._disk)
 
     def _resolved(self, path: str, session: str | None) -> str:
         return resolved(checked(path), base=self._directory(named(session)))
-
-
-async def _push(request: Request, steps: Steps[None, bytes]) -> None:
-    """The body into the work; raises EndedError when that is done."""
-    await steps.next()
-    if request.headers.get("Expect", "").lower() == "100-continue" and request.version >= HttpVersion11:
-        # curl waits a second for this before it sends a large body.
-        await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
-        request.writer.output_size = 0
-    gathered: list[bytes] = []
-    size = 0
-    try:
-        while part := await request.content.readany():
-            gathered.append(part)
-            size += len(part)
-            if size >= _GATHERED:
-                await steps.send(b"".join(gathered))
-                gathered.clear()
-                size = 0
-    except (RequestPayloadError, ValueError) as error:
-        raise invalid("body", f"the request's body cannot be read: {error}") from error
-    if gathered:
-        await steps.send(b"".join(gathered))
-    while True:
-        await steps.send(b"")
-
-
-def _failed(error: Exception, *, path: str, tally: Tally) -> Fault:
-    """What went wrong, and what had been unpacked by then: it stays."""
-    if isinstance(error, OSError):
-        fault = fault_of(error, path=path, operation=_UNPACK)
-    elif isinstance(error, LimitError):
-        fault = Fault(
-            "FILE_TOO_LARGE",
-            f"{error}; what was unpacked before that stays",
-            context={"path": shown(path), "maxSize": error.limit, "actualSize": error.found},
-            operation=_UNPACK,
-        )
-    else:
-        fault = invalid("body", f"{error}; what was unpacked before that stays", code="INVALID_ARCHIVE")
-        fault.operation = _UNPACK
-    fault.context |= {
-        "operation": _UNPACK,
-        "entries": tally.entries,
-        "bytes": tally.bytes,
-        "skipped": [{"name": each.name, "reason": each.reason} for each in _left_out(tally)],
-        "skippedCount": tally.skipped_count,
-    }
-    return fault
-
-
-def _left_out(tally: Tally) -> list[LeftOut]:
-    return [LeftOut(name=shown(name), reason=reason) for name, reason in tally.skipped]
-
-
-def _counts(summary: Summary) -> dict[str, int]:
-    return {
-        "entries": summary.entries,
-        "bytes": summary.bytes,
-        "skipped": summary.skipped,
-        "changed": summary.changed,
-    }

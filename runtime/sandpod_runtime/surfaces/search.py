@@ -29,8 +29,6 @@ from sandpod_runtime.process.captured import Captured, captured
 from sandpod_runtime.process.commands import Commands
 from sandpod_runtime.process.spawn import SpawnError
 from sandpod_runtime.routing import Endpoint, Routes
-from sandpod_runtime.search.excludes import problem_of
-from sandpod_runtime.search.start import program
 from sandpod_runtime.session.ids import named
 from sandpod_runtime.wire import Bodies, Request, reply
 
@@ -131,6 +129,9 @@ class Search:
         result: type[Result],
         summary: type[Summary],
     ) -> Outcome[Result, Summary]:
+        # Only here: a cold start does without what reads patterns.
+        from sandpod_runtime.search.excludes import problem_of
+
         for pattern in body.exclude:
             if problem := problem_of(pattern):
                 raise invalid("exclude", problem, code="INVALID_PATTERN")
@@ -145,6 +146,8 @@ class Search:
         raise _failed(outcome, path=root)
 
     async def _captured(self, argument: str, *, timeout: float) -> Captured:
+        from sandpod_runtime.search.start import program
+
         self._slots.take()
         try:
             return await captured(
