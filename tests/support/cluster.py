@@ -83,11 +83,8 @@ def apply(*manifests: Json, check: bool = True) -> subprocess.CompletedProcess[s
     return kubectl("apply", "-f", "-", input=json.dumps(objects), check=check)
 
 
-def api_client(**headers: str) -> httpx.Client:
-    """A plain HTTP client of the API server, for what kubectl does not show: status codes, headers, streams.
-
-    As the administrator of the kubeconfig, or as somebody else with `Impersonate-User`.
-    """
+def api_server() -> tuple[str, ssl.SSLContext]:
+    """Where the API server is, and how the administrator of the kubeconfig reaches it."""
     config: Json = json.loads(kubectl("config", "view", "--raw", "--minify", "-o", "json").stdout)
     cluster, user = config["clusters"][0]["cluster"], config["users"][0]["user"]
     trust = ssl.create_default_context(
@@ -98,9 +95,16 @@ def api_client(**headers: str) -> httpx.Client:
         pair.write(base64.b64decode(user["client-key-data"]))
         pair.flush()
         trust.load_cert_chain(pair.name)
-    return httpx.Client(
-        base_url=cluster["server"], verify=trust, headers=headers, timeout=60, trust_env=False
-    )
+    return cluster["server"], trust
+
+
+def api_client(**headers: str) -> httpx.Client:
+    """A plain HTTP client of the API server, for what kubectl does not show: status codes, headers, streams.
+
+    As the administrator of the kubeconfig, or as somebody else with `Impersonate-User`.
+    """
+    server, trust = api_server()
+    return httpx.Client(base_url=server, verify=trust, headers=headers, timeout=60, trust_env=False)
 
 
 def proxy_path(*, namespace: str, name: str, path: str) -> str:
