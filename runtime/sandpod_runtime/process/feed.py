@@ -6,10 +6,10 @@ import asyncio
 from collections import deque
 
 # Above the first the pipes are not read, below the second they are again.
-FULL = 262_144
-ROOM = 131_072
+FULL = 524_288
+ROOM = 262_144
 # Small pieces that are waiting leave together, as one event.
-_JOINED = 65_536
+_JOINED = 262_144
 
 
 class Feed:

@@ -1,6 +1,7 @@
 """The runtime's ends of a command's pipes, read and written without blocking and without threads."""
 
 import asyncio
+import contextlib
 import fcntl
 import os
 import struct
@@ -10,8 +11,10 @@ from collections.abc import Callable
 
 from sandpod_runtime.process.hub import Readers
 
-# Enough for a pipe of the usual size in one read.
+# As much as a new pipe holds. One that was found full is made larger: what is written in bulk then takes a
+# fraction of the turns.
 _READ = 65_536
+_LARGE = 262_144
 
 Sink = Callable[[bytes], bool]
 
@@ -35,6 +38,7 @@ class OutputPipe:
         self._on_end = on_end
         self._reading = False
         self._owed: int | None = None
+        self._size = _READ
         self.ended = False
         self.resume()
 
@@ -80,7 +84,7 @@ class OutputPipe:
             self.ended = True
 
     def _read(self) -> None:
-        wanted = _READ if self._owed is None else min(_READ, self._owed)
+        wanted = self._size if self._owed is None else min(self._size, self._owed)
         try:
             data = os.read(self._descriptor, wanted)
         except BlockingIOError:
@@ -89,6 +93,8 @@ class OutputPipe:
             self.close()
             self._on_end()
             return
+        if len(data) == _READ == self._size:
+            self._enlarge()
         has_room = self._sink(data)
         if self._owed is None:
             if not has_room:
@@ -97,6 +103,11 @@ class OutputPipe:
             self._owed -= len(data)
             if self._owed <= 0:
                 self._end()
+
+    def _enlarge(self) -> None:
+        self._size = _LARGE
+        with contextlib.suppress(OSError):  # a user may have only so many pages in pipes
+            fcntl.fcntl(self._descriptor, fcntl.F_SETPIPE_SZ, _LARGE)
 
     def _pause(self) -> None:
         if self._reading:
