@@ -84,6 +84,8 @@ def _parsed(data: bytes) -> Iterator[Raw]:
 
 
 def _failure(number: int, path: str) -> Exception:
+    if number == errno.EMFILE and not _has_room():
+        return LimitError("the runtime has as many open files as it may have")
     if number == errno.EMFILE:
         return LimitError(
             "the kernel gives no more inotify instances: fs.inotify.max_user_instances"
@@ -99,6 +101,15 @@ def _failure(number: int, path: str) -> Exception:
     if number == errno.ENOMEM:
         return LimitError("the kernel has no memory for another watch")
     return OSError(number, os.strerror(number), path)
+
+
+def _has_room() -> bool:
+    """The kernel says EMFILE both of a process's descriptors and of a user's instances."""
+    try:
+        os.close(os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC))
+    except OSError:
+        return False
+    return True
 
 
 def _value(limit: str) -> str:
