@@ -135,4 +135,7 @@ class FileWriting:
             async with lock:
                 return await self._disk.run(work)
 
-        return await asyncio.shield(asyncio.create_task(alone()))
+        task = asyncio.create_task(alone())
+        # Once the client has left, nobody is there for what goes wrong, and that is no fault of the runtime's.
+        task.add_done_callback(lambda done: done.cancelled() or done.exception())
+        return await asyncio.shield(task)
