@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.fuzz.values import ANYTHING, SCALARS, Strategy, Use, Values, rarely
 
 Json = dict[str, Any]
-Manner = Literal["whole", "cut", "hung up", "stream", "socket"]
+Manner = Literal["whole", "cut", "hung up", "wait", "stream", "socket"]
 
 # These would end the runtime, or bind it to somebody.
 NEVER_WELL = (("POST", "/api/lifecycle/sleep"), ("POST", "/api/bind"))
@@ -143,6 +143,8 @@ class Attempts:
             return "cut"
         if rarely(draw, 30):
             return "hung up"
+        if self.route[1].endswith("/wait"):
+            return "wait"
         return "stream" if self.is_stream else "whole"
 
     def _query(self, draw: Any) -> str:

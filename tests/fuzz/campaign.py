@@ -198,7 +198,7 @@ class Campaign:
         """What the runtime has logged of failures since the last one."""
         failures = self.runtime.failures()
         news, self._seen_failures = failures[self._seen_failures :], len(failures)
-        return "".join(f"\n    {line['message']}: {_cause(line)}" for line in news[:3])
+        return "".join(f"\n    {_cause(line)}" for line in news[:3])
 
     def _footprint(self) -> tuple[int, int]:
         return self.runtime.descriptors(), self.runtime.memory()
@@ -231,7 +231,7 @@ class Campaign:
         self._expect(
             "its log is clean",
             lambda: self.runtime.failures() == [],
-            lambda: {_cause(each) or str(each) for each in self.runtime.failures()},
+            lambda: {_cause(each) for each in self.runtime.failures()},
         )
         workspace.with_name("gone").rename(workspace)
         self._expect("it ends in good order", lambda: self.runtime.stop() == 0)
@@ -274,7 +274,8 @@ _EVERYWHERE = (
 
 def _cause(line: Json) -> str:
     """The last steps and the error of a logged exception."""
-    return " < ".join(reversed([each.strip() for each in line.get("exception", "").splitlines()][-9:]))
+    steps = [each.strip() for each in line.get("exception", "").splitlines()]
+    return f"{line['message']}: " + " < ".join(reversed(steps[-9:]))
 
 
 def _descriptors(pid: int) -> list[str]:

@@ -24,10 +24,10 @@ class Wrong(Exception):
 
 def judge(attempt: Attempt, answer: Answer, *, endpoint: Endpoint) -> str:
     """The code of an error, for the statistics; empty for a success."""
-    if attempt.manner in ("cut", "hung up"):
-        return ""
     if answer.problem:
         raise Wrong(answer.problem)
+    if not answer.status and attempt.manner in ("cut", "hung up", "wait"):
+        return ""
     if answer.status == 101:
         return ""
     for name, value in CORS.items():

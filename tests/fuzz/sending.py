@@ -43,6 +43,9 @@ def send(attempt: Attempt, *, port: int, number: int) -> Answer:
             if attempt.manner == "socket":
                 data = _upgrade(data)
             connection.sendall(data)
+            if attempt.manner == "wait":
+                # It may be right that nothing comes.
+                connection.settimeout(_STREAM_SECONDS)
             if attempt.manner in ("cut", "hung up"):
                 _leave(connection, number)
                 return answer
@@ -58,8 +61,12 @@ def send(attempt: Attempt, *, port: int, number: int) -> Answer:
                 answer.body = response.read()
                 answer.whole = True
         except TimeoutError:
+            if attempt.manner == "wait":
+                return answer
             answer.problem = f"no whole answer within {TIMEOUT:.0f} s"
         except (http.client.HTTPException, ConnectionError) as error:
+            if attempt.manner in ("cut", "hung up"):
+                return answer
             answer.problem = f"{type(error).__name__}: {error}"
     return answer
 
