@@ -136,6 +136,6 @@ class FileWriting:
                 return await self._disk.run(work)
 
         task = asyncio.create_task(alone())
-        # Once the client has left, nobody is there for what goes wrong, and that is no fault of the runtime's.
+        # Once the client has left, nobody is there for what goes wrong; asyncio would log it.
         task.add_done_callback(lambda done: done.cancelled() or done.exception())
         return await asyncio.shield(task)
