@@ -37,6 +37,23 @@ _RULES = (
         r"could not read (username|password)|terminal prompts disabled",
         "the repository does not exist or needs credentials: send username and password, or token",
     ),
+    # Before what is said of the repository: these are why it could not be written.
+    _rule(
+        "RESOURCE_BUSY",
+        r"\.lock': file exists",
+        "another git works in this repository; send this again when it has ended",
+    ),
+    *(
+        _rule(code, rf"^(fatal|error): .*: {reason}$")
+        for code, reason in (
+            ("NO_SPACE", "(no space left on device|disk quota exceeded)"),
+            ("READ_ONLY", "read-only file system"),
+            ("PERMISSION_DENIED", "permission denied"),
+            ("NOT_DIRECTORY", "not a directory"),
+            ("NAME_TOO_LONG", "file name too long"),
+            ("FILE_EXISTS", "file exists"),
+        )
+    ),
     _rule(
         "GIT_AUTH_FAILED",
         r"host key verification failed",
@@ -60,7 +77,11 @@ _RULES = (
         r"|not a valid start point",
     ),
     _rule(UNMATCHED, r"pathspec '.*' did not match any"),
-    _rule("VALIDATION_FAILED", r"is not a valid (branch|ref) name|invalid branch name|not a valid refspec"),
+    _rule(
+        "VALIDATION_FAILED",
+        r"is not a valid (branch|ref) name|invalid branch name|not a valid refspec"
+        r"|a branch named '.*' already exists|cannot (create|lock ref) '.*': '.*' exists",
+    ),
     _rule(
         "GIT_REPOSITORY_NOT_FOUND",
         r"repository not found|repository '.*' not found|repository '.*' does not exist"
@@ -105,7 +126,7 @@ def meaning(stderr: str, *, exit_code: int, otherwise: str, unmatched: str) -> M
     """
     tail = stderr[-_TAIL:]
     for rule in _RULES:
-        if re.search(rule.words, tail, re.IGNORECASE):
+        if re.search(rule.words, tail, re.IGNORECASE | re.MULTILINE):
             return Meaning(code=unmatched) if rule.meaning.code == UNMATCHED else rule.meaning
     return Meaning(code="GIT_OPERATION_FAILED" if exit_code == _PLAIN_FAILURE else otherwise)
 

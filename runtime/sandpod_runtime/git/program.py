@@ -15,6 +15,7 @@ from sandpod_runtime.git.failures import headline, meaning
 from sandpod_runtime.git.parsing import text
 from sandpod_runtime.git.urls import ALLOWED_PROTOCOLS, Masker
 from sandpod_runtime.limits import Slots
+from sandpod_runtime.paths import shown
 from sandpod_runtime.process.captured import Captured, captured
 from sandpod_runtime.process.commands import Commands
 from sandpod_runtime.process.spawn import SCRIPT_DESCRIPTOR, Program, SpawnError
@@ -138,8 +139,8 @@ def failure(job: Job, found: Captured) -> Fault:
     context = job.context | {"stderr": stderr[-_STDERR_SHOWN:], "exitCode": found.exit_code}
     if meant.code == "VALIDATION_FAILED":
         context["validationErrors"] = [{"field": job.field, "message": said}]
-    elif meant.code == "FILE_NOT_FOUND":
-        context["operation"] = job.operation
+    elif not meant.code.startswith("GIT_"):
+        context = {"path": shown(job.directory), "operation": job.operation} | context
     return Fault(
         meant.code,
         said,

@@ -38,7 +38,7 @@ from sandpod_runtime.models.git import (
     StatusRequest,
     SwitchRequest,
 )
-from sandpod_runtime.paths import checked, resolved
+from sandpod_runtime.paths import checked, resolved, shown
 from sandpod_runtime.routing import Endpoint, Handler, Model, Routes
 from sandpod_runtime.session.ids import named_or_hinted
 from sandpod_runtime.wire import Bodies, Request, reply
@@ -167,6 +167,7 @@ class GitWork:
         base = self._surroundings.directory(named_or_hinted(body.session_id, request))
         target = resolved(checked(body.cwd, field="cwd"), base=base) if body.cwd else base
         job = await self._surroundings.job(msgspec.structs.replace(body, cwd=None), request)
+        job = _about(job, path=shown(target), repository=shown(target))
         # Not --initial-branch: git has it since 2.28, and this is ignored by an older one.
         names = ["-c", f"init.defaultBranch={branch}"] if branch else []
         with self._git.slots.one():
@@ -267,10 +268,9 @@ class GitWork:
             self._memory.give(count)
 
 
-def _about(job: Job, *, branch: str | None = None, path: str | None = None) -> Job:
+def _about(job: Job, **named: str | None) -> Job:
     """With what its errors name."""
-    more = {name: value for name, value in (("branch", branch), ("path", path)) if value}
-    return replace(job, context=job.context | more)
+    return replace(job, context=job.context | {name: value for name, value in named.items() if value})
 
 
 def _nothing(said: str) -> str | None:

@@ -256,8 +256,19 @@ async def test_branches_that_cannot_be_have_their_codes(ask: Ask, work: Path) ->
     assert found["code"] == "GIT_BRANCH_NOT_FOUND"
     found = await ask("branch", cwd=str(work), branch="a b", expect=400)
     assert found["context"]["validationErrors"][0]["field"] == "branch"
-    found = await ask("branch", cwd=str(work), branch="main", expect=500)
-    assert "already exists" in found["message"]
+    for taken in ("main", "main/below"):
+        found = await ask("branch", cwd=str(work), branch=taken, expect=400)
+        assert "exists" in found["message"]
+    found = await ask("init", cwd=f"{work}/file.txt/x", expect=409)
+    assert (found["code"], found["context"]["path"]) == ("FILE_EXISTS", f"{work}/file.txt/x")
+
+
+async def test_two_gits_at_once_do_not_wait_for_each_other(ask: Ask, work: Path) -> None:
+    (work / ".git/index.lock").write_text("")
+    found = await ask("add", cwd=str(work), all=True, expect=409)
+    assert found["code"] == "RESOURCE_BUSY"
+    assert "another git" in found["suggestion"]
+    assert (await ask("status", cwd=str(work)))["branch"] == "main"
 
 
 async def test_changes_in_the_way_of_a_switch_are_kept(ask: Ask, work: Path) -> None:

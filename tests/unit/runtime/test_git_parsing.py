@@ -107,6 +107,12 @@ def test_branches_have_what_is_known_of_their_upstream() -> None:
         ("error: RPC failed; curl 28 Operation too slow.\nfatal: early EOF", "GIT_NETWORK_ERROR"),
         ("fatal: unable to access 'x': server certificate verification failed", "GIT_NETWORK_ERROR"),
         ("fatal: destination path 'x' already exists and is not an empty directory.", "GIT_CLONE_FAILED"),
+        ("error: unable to create file a: No space left on device\nfatal: unable to checkout", "NO_SPACE"),
+        ("fatal: could not create work tree dir 'x': Permission denied", "PERMISSION_DENIED"),
+        ("fatal: cannot mkdir x: Not a directory", "NOT_DIRECTORY"),
+        ("fatal: Unable to create '/x/.git/index.lock': File exists.\n\nAnother git", "RESOURCE_BUSY"),
+        ("fatal: a branch named 'main' already exists", "VALIDATION_FAILED"),
+        ("fatal: cannot lock ref 'refs/heads/a/b': 'refs/heads/a' exists; cannot", "VALIDATION_FAILED"),
         ("fatal: something nobody has seen", "GIT_OPERATION_FAILED"),
     ],
 )
