@@ -79,7 +79,7 @@ RUN --mount=type=secret,id=ca --mount=type=bind,source=hack/images/apt-install,t
 COPY hack/images/sandbox/ /
 # Who works in a sandbox may be any user that its owner names: the workspace is everybody's, like /tmp.
 RUN groupadd --gid 1000 sandbox && useradd --uid 1000 --gid 1000 --create-home --shell /bin/bash sandbox \
- && install -d -o 1000 -g 1000 -m 1777 /workspace
+ && install -d -o 1000 -g 1000 -m 1777 /workspace /var/backups
 COPY --from=runtime /opt/sandpod /opt/sandpod
 ENV LANG=C.UTF-8 PATH=/home/sandbox/.local/bin:/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin
 LABEL org.opencontainers.image.title="Sandpod sandbox" org.opencontainers.image.licenses="Apache-2.0"

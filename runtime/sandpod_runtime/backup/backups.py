@@ -216,8 +216,11 @@ def _operation(name: str) -> Generator[None]:
 def _fail(code: str, error: Exception, *, directory: str, archive: str) -> NoReturn:
     reason = str(error)
     if isinstance(error, OSError) and error.errno:
-        where = f"{error.filename}: " if isinstance(error.filename, str) else ""
-        reason = f"{where}{os.strerror(error.errno)}"
+        where = str(error.filename or directory)
+        above = archive.rpartition("/")[0]
+        if where.startswith(f"{above}/.sandpod-"):
+            where = above  # the name before it has its own is nobody's business
+        reason = f"{where}: {os.strerror(error.errno)}"
     reason = os.fsencode(reason).decode("utf-8", "replace")
     suggestion = None
     if isinstance(error, PermissionError) and archive.startswith(f"{terms.ARCHIVES}/"):

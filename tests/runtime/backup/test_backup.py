@@ -278,6 +278,7 @@ async def test_a_place_that_cannot_be_written_comes_with_advice(start: Callable[
             http, "create", dir=str(runtime.workspace), archivePath="/var/backups/a.sqsh"
         )
     assert (status, answer["code"]) == (500, "BACKUP_CREATE_FAILED")
+    assert answer["message"] == "/var/backups: Permission denied"
     assert "/var/backups" in answer["suggestion"]
 
 
