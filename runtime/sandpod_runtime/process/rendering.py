@@ -17,6 +17,10 @@ _PIECE = 3 * 65_536
 def text_pieces(capture: Capture) -> Iterator[str]:
     """The output as text, with a line in the place of what was cut."""
     cut = capture.cut
+    if not cut and capture.kept <= _PIECE:
+        # Most outputs are small, and this is quicker.
+        yield str(b"".join((capture.head, *capture.tail)), "utf-8", "replace")
+        return
     head: memoryview = capture.head
     tail = capture.tail
     if cut:
