@@ -150,7 +150,8 @@ def _success(endpoint: Endpoint, schemas: _Schemas) -> Json:
         content["text/event-stream"] = {"schema": {"oneOf": [schemas.of(each) for each in endpoint.events]}}
     if endpoint.media:
         content[endpoint.media] = {}
-    return {"200": {"description": "Success", "content": content}}
+    # Some paths are there only to refuse.
+    return {"200": {"description": "Success", "content": content}} if content else {}
 
 
 _ERROR = {"$ref": "#/components/responses/Error"}

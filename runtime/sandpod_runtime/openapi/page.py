@@ -80,7 +80,7 @@ class _Page:
         if "101" in responses:
             yield f"**WebSocket**: {responses['101']['description']}\n"
             return
-        for media, content in responses["200"]["content"].items():
+        for media, content in responses.get("200", {}).get("content", {}).items():
             if media == "text/event-stream":
                 yield "**Events**\n"
                 for event in content["schema"]["oneOf"]:
