@@ -17,8 +17,8 @@ from sandpod_runtime.process.commands import Commands
 from sandpod_runtime.process.pipe import Sink
 from sandpod_runtime.process.spawn import Program
 from sandpod_runtime.session import dump, ends
-from sandpod_runtime.session.conversation import Conversation, Report, Sinks
-from sandpod_runtime.session.dialect import Dialect
+from sandpod_runtime.session.conversation import Conversation, Lines, Report, Sinks
+from sandpod_runtime.session.dialect import Call, Dialect, Where
 from sandpod_runtime.session.snapshot import Snapshot
 from sandpod_runtime.session.turns import Turns
 
@@ -92,7 +92,7 @@ class Session:
             raise
         finally:
             channel.forget_reader()
-        channel.send(dialect.open(directory, previous=environ.get("OLDPWD")))
+        channel.send(dialect.open(Where(directory=directory, previous=environ.get("OLDPWD"))))
 
     @property
     def directory(self) -> str:
@@ -156,7 +156,7 @@ class Session:
             if seconds is not None:
                 timer = self._loop.call_later(seconds, self._time_out, seconds, command)
             try:
-                lines = self._lines(os.fsencode(command), variables=variables, cwd=cwd)
+                lines = self._lines(os.fsencode(command), variables=variables, cwd=cwd or None)
                 return await self._conversation.exchange(lines, sinks=sinks)
             except Fault as fault:
                 if fault.code == "COMMAND_EXECUTION_ERROR":
@@ -177,9 +177,7 @@ class Session:
         sinks = Sinks(stdout=lambda data: len(output) <= LARGEST_STATE and not output.extend(data))
 
         def lines(*, number: int, place: bytes) -> bytes:
-            return (
-                self._news() + self._dialect.describe(place=place) + self._dialect.report(number, place=place)
-            )
+            return self._news() + self._dialect.describe(number=number, place=place)
 
         async def work() -> Report:
             return await self._conversation.exchange(lines, sinks=sinks)
@@ -251,29 +249,21 @@ class Session:
         if self._over is not None:
             raise self._over
 
-    def _lines(
-        self, command: bytes, *, variables: Mapping[str, str], cwd: str | None
-    ) -> Callable[..., bytes]:
+    def _lines(self, command: bytes, *, variables: Mapping[str, str], cwd: str | None) -> Lines:
         dialect = self._dialect
         is_left = len(command) > dialect.longest and self._conversation.channel.leave(command)
 
         def lines(*, number: int, place: bytes) -> bytes:
-            evaluation = dialect.evaluate(None if is_left else command, variables=variables, place=place)
-            report = dialect.report(number, place=place)
-            if not cwd:
-                return self._news() + evaluation + report
-            # A name that begins with "-" or stands in CDPATH means no more than it says.
-            target = cwd if cwd.startswith("/") else f"./{cwd}"
-            status, rest = report.split(b"\n", 1)
-            return b"".join(
-                (
-                    self._news(),
-                    dialect.enter(target, then=evaluation, number=number, place=place),
-                    status + b"\n",
-                    dialect.leave(self._logical_directory(), previous=self.exported.get("OLDPWD")),
-                    rest,
-                )
+            call = Call(
+                number=number,
+                place=place,
+                command=None if is_left else command,
+                variables=variables,
+                # A name that begins with "-" or stands in CDPATH means no more than it says.
+                directory=cwd if cwd is None or cwd.startswith("/") else f"./{cwd}",
+                home=Where(directory=self._logical_directory(), previous=self.exported.get("OLDPWD")),
             )
+            return self._news() + dialect.call(call)
 
         return lines
 
