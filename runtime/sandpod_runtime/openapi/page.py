@@ -52,7 +52,7 @@ class _Page:
         yield from self._parameters(operation.get("parameters", []))
         for media, content in operation.get("requestBody", {}).get("content", {}).items():
             if "schema" in content:
-                yield f"**Body**: {self._about(content['schema'])}\n"
+                yield self._heading("Body", content["schema"])
                 yield from self._fields(content["schema"], sent=False)
             else:
                 yield f"**Body**: `{media}`.\n"
@@ -85,14 +85,18 @@ class _Page:
                 yield "**Events**\n"
                 for event in content["schema"]["oneOf"]:
                     kind = self._resolved(event)["properties"].get("type", {}).get("enum", ["event"])[0]
-                    yield f"`{kind}` {self._about(event)}\n"
+                    yield f"`{kind}` {self._about(event)}".rstrip() + "\n"
                     yield from self._fields(event, sent=True)
             elif "schema" in content:
                 for number, reply in enumerate(content["schema"].get("anyOf", [content["schema"]])):
-                    yield f"**{'Other reply' if number else 'Reply'}**: {self._about(reply)}\n"
+                    yield self._heading("Other reply" if number else "Reply", reply)
                     yield from self._fields(reply, sent=True)
             else:
                 yield f"**Reply**: `{media}`.\n"
+
+    def _heading(self, name: str, schema: Json) -> str:
+        about = self._about(schema)
+        return f"**{name}**: {about}\n" if about else f"**{name}**\n"
 
     def _about(self, schema: Json) -> str:
         return " ".join(self._resolved(schema).get("description", "").split())
