@@ -2,6 +2,7 @@
 
 import argparse
 import random
+import signal
 import sys
 import time
 
@@ -15,6 +16,8 @@ def main() -> int:
     parser.add_argument("--only", default="", help="a part of 'METHOD /path': only these endpoints")
     chosen = parser.parse_args()
     print(f"seed {chosen.seed}", flush=True)
+    # So that the runtime and its workspace do not outlive a run that is stopped.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     begun = time.monotonic()
     campaign = Campaign(seed=chosen.seed, only=chosen.only)
     try:
