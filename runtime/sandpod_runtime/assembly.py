@@ -194,9 +194,10 @@ def routes(parts: Parts) -> Routes:
 
 
 def beginning(parts: Parts) -> Beginning:
+    saved = {"environment": parts.environment_store.restore, "sessions": parts.sessions.restore_all}
     return Beginning(
         life=parts.life,
-        restore={"environment": parts.environment_store.restore, "sessions": parts.sessions.restore_all},
+        restore=saved if parts.state.persistent else {},
         start=parts.declared.start,
     )
 

@@ -7,6 +7,7 @@ from sandpod_runtime.lifecycle.steps import Steps, all_within
 from sandpod_runtime.models.processes import DeclaredProcess
 
 _RESTORING_SECONDS = 20.0
+_STARTING_SECONDS = 10.0
 
 Start = Callable[[list[DeclaredProcess]], Awaitable[None]]
 
@@ -21,4 +22,4 @@ class Beginning:
         """What fails is logged: a sandbox without one of its sessions is better than none."""
         self._life.restored = await all_within(_RESTORING_SECONDS, self._restore)
         self._life.begun = True
-        await self._start(declared)
+        await all_within(_STARTING_SECONDS, {"processes": lambda: self._start(declared)})
