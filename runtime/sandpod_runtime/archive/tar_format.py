@@ -23,6 +23,9 @@ _KINDS: dict[bytes, Kind] = {
     b"2": "symlink",
     b"5": "directory",
 }
+# Of what extended headers say, this is kept: they may say anything, again and again.
+_SPARSE = "GNU.sparse"
+_KEYS = frozenset(("path", "linkpath", "size", "mtime", "uid", "gid", _SPARSE))
 _OTHERS = {
     b"3": "a character device",
     b"4": "a block device",
@@ -140,7 +143,7 @@ class TarReader:
             is_first = False
             flag = block[156:157]
             if flag in b"xgLK" and flag:
-                data = yield from self._extension(_number(block[124:136]))
+                data = yield from self._extension(_size(block))
                 if flag == b"g":
                     self._global |= _records(data)
                 elif flag == b"x":
@@ -185,11 +188,11 @@ def _member(block: bytes, *, flag: bytes, extended: dict[str, bytes]) -> Member:
         target = os.fsdecode(value)
     kind = _KINDS.get(flag, "other")
     reason = _OTHERS.get(flag, "of a kind that is not known") if kind == "other" else ""
-    if any(key.startswith("GNU.sparse.") for key in extended):
+    if _SPARSE in extended:
         kind, reason = "other", _OTHERS[b"S"]
     if kind == "file" and name.endswith("/"):
         kind = "directory"  # as tar was before POSIX
-    size = _decimal_number(extended.get("size"), default=_number(block[124:136]))
+    size = _decimal_number(extended.get("size"), default=_size(block))
     return Member(
         name=name,
         kind=kind,
@@ -220,6 +223,13 @@ def _number(field: bytes) -> int:
         raise BadArchiveError("a header of the tar archive has a number that is none") from None
 
 
+def _size(block: bytes) -> int:
+    size = _number(block[124:136])
+    if size < 0:
+        raise BadArchiveError("a header of the tar archive has a negative size")
+    return size
+
+
 def _records(data: bytes) -> dict[str, bytes]:
     found: dict[str, bytes] = {}
     at = 0
@@ -229,7 +239,9 @@ def _records(data: bytes) -> dict[str, bytes]:
         key, equals, value = data[space + 1 : at + length].partition(b"=")
         if length <= space + 1 - at or at + length > len(data) or not equals or value[-1:] != b"\n":
             raise BadArchiveError("an extended header of the tar archive is damaged")
-        found[key.decode("utf-8", "replace")] = value[:-1]
+        name = key.decode("utf-8", "replace")
+        if (name := _SPARSE if name.startswith(_SPARSE) else name) in _KEYS:
+            found[name] = value[:-1]
         at += length
     return found
 

@@ -111,7 +111,7 @@ class Target:
                 with suppress(OSError, OverflowError):
                     os.utime(self._temporary, ns=times, dir_fd=parent, follow_symlinks=False)
                 if self._owners:
-                    with suppress(OSError):
+                    with suppress(OSError, OverflowError):
                         os.chown(
                             self._temporary, member.uid, member.gid, dir_fd=parent, follow_symlinks=False
                         )

@@ -176,6 +176,18 @@ def test_headers_of_any_size_are_not_read_into_memory(tmp_path: Path) -> None:
         unpack(info.tobuf(tarfile.GNU_FORMAT), tmp_path / "to")
 
 
+@pytest.mark.parametrize("field", [slice(124, 136), slice(136, 148), slice(108, 116)])
+@pytest.mark.parametrize("number", [b"\xff" * 12, b"\x80" + b"\xff" * 11, b"\xff" + bytes(11), b"9" * 12])
+def test_numbers_of_any_size_do_no_harm(tmp_path: Path, field: slice, number: bytes) -> None:
+    block = bytearray(tar(file("a", b""))[:512])
+    block[field] = number[: field.stop - field.start]
+    block[148:156] = b" " * 8
+    block[148:156] = b"%06o\0 " % sum(block)
+    with contextlib.suppress(BadArchiveError, LimitError):
+        assert unpack(bytes(block) + END, tmp_path / "to").entries == 1
+    assert {path.name for path in (tmp_path / "to").iterdir()} <= {"a"}
+
+
 @pytest.mark.parametrize(
     ("target", "depth", "inside"),
     [
