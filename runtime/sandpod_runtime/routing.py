@@ -7,7 +7,7 @@ The gateway decides by the same raw path what a user may do; a router that decod
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import unquote
+from urllib.parse import parse_qsl, unquote
 
 import msgspec
 from aiohttp.web_response import StreamResponse
@@ -96,7 +96,13 @@ def _decoded(name: str, segment: str) -> str:
 def queried(request: Request, model: type[Any]) -> Any:
     """The query as `model`: numbers and truth values are read from their texts, the last of equals counts."""
     try:
-        return msgspec.convert(dict(request.query.items()), model, strict=False)
+        # Strictly: a path with U+FFFD in the place of a byte would be another file's.
+        query = request.raw_path.partition("#")[0].partition("?")[2]
+        given = parse_qsl(query, keep_blank_values=True, errors="strict")
+    except UnicodeDecodeError as error:
+        raise invalid("query", "this is not percent-encoded UTF-8") from error
+    try:
+        return msgspec.convert(dict(given), model, strict=False)
     except msgspec.ValidationError as error:
         message, _, where = str(error).partition(" - at `$")
         raise invalid(where.rstrip("`").lstrip(".") or "query", message) from error

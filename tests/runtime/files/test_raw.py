@@ -11,6 +11,7 @@ from typing import Any
 
 import aiohttp
 import pytest
+from yarl import URL
 
 from tests.support.runtime import Runtime, soon
 
@@ -164,6 +165,17 @@ async def test_a_query_that_makes_no_sense_is_refused(
 ) -> None:
     async with http.put(RAW, params={"path": "a", **query}, data=b"x") as response:
         assert (await refused(response, 400))["code"] == "VALIDATION_FAILED"
+
+
+@pytest.mark.parametrize("query", ["path=%FF", "path=%ED%B3%BF", "path=a&sessionId=%80"])
+async def test_a_path_that_is_not_utf_8_is_not_taken_for_another_one(
+    http: aiohttp.ClientSession, runtime: Runtime, query: str
+) -> None:
+    for method in ("GET", "PUT"):
+        url = URL(f"{runtime.url}{RAW}?{query}", encoded=True)
+        async with http.request(method, url) as response:
+            assert (await refused(response, 400))["code"] == "VALIDATION_FAILED"
+    assert list_of(runtime.workspace) == {}
 
 
 async def test_create_only_overwrites_nothing(http: aiohttp.ClientSession, runtime: Runtime) -> None:

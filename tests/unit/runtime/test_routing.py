@@ -1,11 +1,11 @@
 """From a method and a raw path to an endpoint: segment by segment, literal paths first, decoded last."""
 
 from typing import Annotated, Any, cast
+from urllib.parse import urlencode
 
 import msgspec
 import pytest
 from msgspec import Meta
-from multidict import MultiDict
 from sandpod_runtime.errors import Fault
 from sandpod_runtime.routing import Endpoint, Router, queried, route_of
 from sandpod_runtime.wire import Request
@@ -16,8 +16,7 @@ class Asked:
 
     def __init__(self, method: str, raw_path: str, query: list[tuple[str, str]] | None = None) -> None:
         self.method = method
-        self.raw_path = raw_path
-        self.query = MultiDict(query or [])
+        self.raw_path = f"{raw_path}?{urlencode(query)}" if query else raw_path
         self.segments: dict[str, str] = {}
         self.template = ""
 
