@@ -1,4 +1,4 @@
-"""How the runtime shares its time between pipes that never stop. The pipes are real; a hand turns the loop."""
+"""How the runtime shares its time between pipes that never stop. They are real; a hand turns the loop."""
 
 import os
 from collections.abc import Callable, Iterator
