@@ -2,11 +2,14 @@
 
 import asyncio
 import re
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
+import aiohttp
 import pytest
 
-from tests.support.runtime import Runtime, running, soon
+from tests.support.runtime import Runtime, running, soon, unprivileged
 
 Sessions = Any
 
@@ -183,3 +186,16 @@ async def test_sessions_and_their_queues_are_bounded(sessions: Sessions, runtime
     found = await sessions.create(status=409)
     assert found["code"] == "RESOURCE_BUSY"
     assert "64 sessions" in found["message"]
+
+
+async def test_sessions_work_for_an_ordinary_user(start: Callable[..., Runtime]) -> None:
+    runtime = start(prefix=unprivileged())
+    async with aiohttp.ClientSession(runtime.url) as http:
+        body = {"command": "cd /usr; id -u; ls /dev/shm/.sandpod-*/*/o", "sessionId": "s"}
+        async with http.post("/api/execute", json=body) as response:
+            found = await response.json()
+        assert found["exitCode"] == 0, found
+        async with http.get("/api/session/s") as response:
+            assert (await response.json())["cwd"] == "/usr"
+    assert runtime.stop() == 0
+    assert not [place for place in Path("/dev/shm").glob(".sandpod-*") if place.stat().st_uid == 65534]
