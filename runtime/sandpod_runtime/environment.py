@@ -186,7 +186,8 @@ class Environment:
 
     def changes_since(self, revision: int) -> dict[str, str | None]:
         """What a shell that was last told at `revision` does not know yet."""
-        return {name: value for name, (at, value) in self._changed.items() if at > revision}
+        # Their values as they are now: an unset PATH has its default, also in a shell that lives.
+        return {name: self.variables.get(name) for name, (at, _) in self._changed.items() if at > revision}
 
     def directory(self) -> str:
         """Where a command starts that does not say where. Looked up each time: the user may remove it."""

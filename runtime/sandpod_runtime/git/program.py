@@ -52,7 +52,8 @@ _HELPER = (
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Secret:
     username: str
-    password: str
+    # Whatever is logged or raised with this object does not tell it.
+    password: str = default(repr=False)
     # The only place that gets them, also when it redirects elsewhere.
     origin: str
 

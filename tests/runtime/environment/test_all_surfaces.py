@@ -29,6 +29,17 @@ async def test_a_living_session_takes_changes_over(http: aiohttp.ClientSession, 
         await post(http, "/api/session/delete", sessionId="living")
 
 
+async def test_a_session_without_path_gets_the_usual_one(
+    start: Callable[..., Any],
+) -> None:
+    runtime = start()
+    async with aiohttp.ClientSession(runtime.url) as http:
+        await post(http, "/api/session/create", id="living")
+        await post(http, "/api/environment", unset=["PATH"])
+        found = await post(http, "/api/execute", sessionId="living", command="ls / >/dev/null && echo fine")
+        assert found["stdout"] == "fine\n", found
+
+
 async def test_a_process_starts_with_changes(http: aiohttp.ClientSession) -> None:
     await post(http, "/api/environment", set={"COLOUR": "blue"})
     try:

@@ -1,6 +1,7 @@
 """What the user's commands find in their environment."""
 
 import os
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -8,13 +9,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sandpod_runtime.environment import (
     DEFAULT_PATH,
+    LARGEST_VARIABLE,
     Environment,
+    checked_variable,
     completed,
     inherited,
+    largest,
     merged,
     name_problem,
+    size,
     user_name,
 )
+from sandpod_runtime.errors import Fault
 
 NAMES = st.text(st.characters(codec="ascii", exclude_characters="=\0"), min_size=1, max_size=12)
 ENVIRONS = st.dictionaries(
@@ -79,6 +85,54 @@ def test_the_bind_adds_to_the_image_and_wins() -> None:
     assert environment.variables["A"] == "image"
     assert environment.variables["B"] == "bind"
     assert environment.variables["HOME"] == "/tmp"
+
+
+def test_changes_win_over_all_and_the_rest_comes_back_when_they_are_unset() -> None:
+    environment = Environment(image={"A": "image", "PATH": "/mine", "HOME": "/tmp"}, workspace="/nowhere")
+    environment.bind({"B": "bind"})
+    environment.change({"A": "1", "B": None, "C": "3"})
+    assert environment.variables == environment.variables | {"A": "1", "C": "3"}
+    assert "B" not in environment.variables
+    assert environment.changes == {"A": "1", "B": None, "C": "3"}
+
+
+def test_who_was_told_before_is_told_only_what_is_new() -> None:
+    environment = Environment(image={"PATH": "/mine", "HOME": "/tmp"}, workspace="/nowhere")
+    environment.change({"A": "1"})
+    told = environment.revision
+    environment.change({"B": "2", "PATH": None, "C": None})
+    assert environment.changes_since(told) == {"B": "2", "PATH": DEFAULT_PATH, "C": None}
+    assert environment.changes_since(environment.revision) == {}
+
+
+@given(variables=st.dictionaries(NAMES, st.text(st.characters(exclude_categories=["Cs"])), max_size=5))
+def test_what_is_counted_is_what_the_kernel_needs(variables: dict[str, str]) -> None:
+    entries = [f"{name}={value}\0".encode() for name, value in variables.items()]
+    assert size(variables.items()) == sum(map(len, entries)) + 8 * len(entries)
+
+
+def test_a_change_that_leaves_no_room_for_commands_is_refused() -> None:
+    environment = Environment(image={"HOME": "/tmp"}, workspace="/nowhere")
+    large = {f"A{number}": "x" * 100_000 for number in range(largest() // 100_000)}
+    environment.check_room({"A": "x"})
+    with pytest.raises(Fault, match="KiB"):
+        environment.check_room(large | {"B": "x" * 100_000})
+    assert environment.changes == {}
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("", "x"), ("A=", "x"), ("SANDPOD_X", "x"), ("A", "\0"), ("A", "x" * (128 << 10)), ("A", "ä" * 70_000)],
+)
+def test_variables_that_the_kernel_would_not_take_are_refused(name: str, value: str) -> None:
+    with pytest.raises(Fault):
+        checked_variable(name, value, field="set")
+
+
+def test_the_largest_variable_is_accepted_by_the_kernel() -> None:
+    value = "x" * (LARGEST_VARIABLE - 1)
+    assert checked_variable("A", value, field="set") == value
+    subprocess.run(["/bin/true"], env={"A": value}, check=True)
 
 
 @pytest.mark.parametrize("name", ["A", "_", "a.b-c", "BASH_FUNC_f%%", "HTTP_PROXY", "1"])
