@@ -13,8 +13,7 @@ from msgspec import UnsetType
 from sandpod_runtime import __version__
 from sandpod_runtime.activity import Activity
 from sandpod_runtime.clock import timestamp
-from sandpod_runtime.environment import Environment, name_problem
-from sandpod_runtime.errors import invalid
+from sandpod_runtime.environment import Environment, checked_variable
 from sandpod_runtime.gate import BIND, LIFECYCLE
 from sandpod_runtime.identity import Identity
 from sandpod_runtime.lifecycle.idleness import Idleness, Settings
@@ -114,10 +113,7 @@ class Lifecycle:
         self._identity.check_token(request.headers.get(TOKEN_HEADER, ""))
         wanted = await self._bodies.read(request, _bind_decoder)
         for name, value in wanted.env.items():
-            if problem := name_problem(name):
-                raise invalid(f"env.{name}", problem)
-            if "\0" in value:
-                raise invalid(f"env.{name}", "a value cannot hold NUL")
+            checked_variable(name, value, field=f"env.{name}")
         self._identity.bind(wanted)
         self._environment.bind(wanted.env)
         self._idleness.settings = Settings(
