@@ -1,5 +1,6 @@
 """The kernel's inotify, which Python 3.11 does not have: opened, told what to watch, read."""
 
+import ctypes
 import errno
 import os
 from collections.abc import Iterator
@@ -44,19 +45,16 @@ class Inotify:
     """One instance. Its calls return at once, but `add` looks at a file system."""
 
     def __init__(self) -> None:
-        import ctypes  # 2 MiB and some milliseconds, and most runtimes watch nothing
-
         # None: the C library that this process has already; the image may have another one or none.
         self._library = ctypes.CDLL(None, use_errno=True)
-        self._errno = ctypes.get_errno
         self.descriptor: int = self._library.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
         if self.descriptor < 0:
-            raise _failure(self._errno(), "")
+            raise _failure(ctypes.get_errno(), "")
 
     def add(self, path: str, mask: int) -> int:
         watch: int = self._library.inotify_add_watch(self.descriptor, os.fsencode(path), mask)
         if watch < 0:
-            raise _failure(self._errno(), path)
+            raise _failure(ctypes.get_errno(), path)
         return watch
 
     def remove(self, watch: int) -> None:

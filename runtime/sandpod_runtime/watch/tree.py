@@ -176,6 +176,11 @@ class Tree:
 
     def _follow(self, kind: Kind, path: str, cookie: int, left: dict[int, str]) -> None:
         """What a change of a directory means for the watches."""
+        if kind in ("create", "move_to"):
+            for other in [other for other, gone in left.items() if gone == path and other != cookie]:
+                # Another directory is in its place, and would be forgotten for it.
+                del left[other]
+                self._forget(path)
         if kind == "move_from":
             left[cookie] = path
         elif kind == "move_to":

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from sandpod_runtime.watch.inotify import Inotify, LimitError
 from sandpod_runtime.watch.patterns import Filter
@@ -75,8 +75,10 @@ def do(step: str, one: Path, other: Path, outside: Path) -> None:
         found[0].rename(one)
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(steps=STEPS)
+@example(steps=[("make", "a", "a"), ("out", "a", "a"), ("make", "a", "a")])
+@example(steps=[("make", "a", "a"), ("make", "b", "b"), ("out", "a", "a"), ("rename", "b", "a")])
 def test_every_directory_is_watched_whatever_happened(steps: list[tuple[str, str, str]]) -> None:
     with tempfile.TemporaryDirectory() as name:
         root, outside = Path(name) / "root", Path(name) / "outside"
