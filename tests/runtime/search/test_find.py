@@ -125,3 +125,15 @@ async def test_bad_requests_are_told_so(
     async with http.post("/api/files/find", json={"path": "/etc", "pattern": "*", **fields}) as response:
         body = await response.json()
         assert (response.status, body["code"]) == (status, code), body
+
+
+async def test_a_relative_path_starts_where_the_session_is(http: aiohttp.ClientSession, root: Path) -> None:
+    async with http.post("/api/session/create", json={"id": "searching", "cwd": str(root)}) as response:
+        assert response.status == 200
+    async with http.post("/api/execute", json={"command": "cd src", "sessionId": "searching"}) as response:
+        assert response.status == 200
+    assert names(await found(http, ".", "a.*", sessionId="searching")) == ["a.py"]
+    async with http.get("/api/files/archive", params={"path": "deep", "sessionId": "searching"}) as response:
+        assert response.status == 200
+    async with http.post("/api/session/delete", json={"sessionId": "searching"}) as response:
+        assert response.status == 200
