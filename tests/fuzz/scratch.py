@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tarfile
 import zipfile
+from contextlib import suppress
 from pathlib import Path
 
 from tests.support.runtime import Runtime
@@ -88,13 +89,13 @@ def temporary(*places: Path) -> set[str]:
 
 def elsewhere() -> set[str]:
     """What there is of the runtime where everybody may write."""
-    return {
-        str(each)
-        for place in _SHARED
-        if place.is_dir()
-        for each in place.iterdir()
-        if each.lstat().st_uid == _USER and any(part in each.name for part in _TEMPORARY)
-    }
+    found: set[str] = set()
+    for place in _SHARED:
+        for each in place.iterdir() if place.is_dir() else ():
+            with suppress(FileNotFoundError):  # others work there too
+                if each.lstat().st_uid == _USER and any(part in each.name for part in _TEMPORARY):
+                    found.add(str(each))
+    return found
 
 
 def inotifies(runtime: Runtime) -> int:
