@@ -17,7 +17,7 @@ def main() -> int:
     chosen = parser.parse_args()
     print(f"seed {chosen.seed}", flush=True)
     # So that the runtime and its workspace do not outlive a run that is stopped.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    signal.signal(signal.SIGTERM, _stop)
     begun = time.monotonic()
     campaign = Campaign(seed=chosen.seed, only=chosen.only)
     try:
@@ -26,6 +26,10 @@ def main() -> int:
         campaign.dispose()
     _print(report, seconds=time.monotonic() - begun)
     return 1 if report.failures else 0
+
+
+def _stop(number: int, _: object) -> None:
+    sys.exit(128 + number)
 
 
 def _print(report: Report, *, seconds: float) -> None:
