@@ -48,10 +48,18 @@ async def in_text(pieces: AsyncIterator[bytes], *, charset: str = "utf-8") -> As
     """Across pieces, so that a character that lies in two of them survives."""
     decoder = codecs.getincrementaldecoder(charset)("replace")
     async for piece in pieces:
-        if text := decoder.decode(piece):
+        if text := _text(decoder, piece, charset=charset):
             yield text
-    if rest := decoder.decode(b"", final=True):
+    if rest := _text(decoder, b"", charset=charset, final=True):
         yield rest
+
+
+def _text(decoder: codecs.IncrementalDecoder, piece: bytes, *, charset: str, final: bool = False) -> str:
+    try:
+        return decoder.decode(piece, final=final)
+    except UnicodeError as error:
+        # Also when it replaces what is wrong, it wants to know the order of the bytes.
+        raise invalid("charset", f"the file cannot be read as {charset}: {error}") from error
 
 
 def _not_base64(field: str, reason: str) -> Fault:

@@ -148,6 +148,12 @@ async def test_other_charsets_are_decoded(call: Call, runtime: Runtime) -> None:
         assert (await call("read", path="a.txt", charset=charset))["content"] == "grüße"
 
 
+async def test_utf_16_without_its_mark_is_refused(call: Call, runtime: Runtime) -> None:
+    (runtime.workspace / "a.txt").write_text("plain")
+    found = await call("read", path="a.txt", charset="utf-16", status=400)
+    assert found["context"]["validationErrors"][0]["field"] == "charset"
+
+
 async def test_a_missing_path_and_a_directory_are_not_found(call: Call, runtime: Runtime) -> None:
     (runtime.workspace / "directory").mkdir()
     (runtime.workspace / "dangling").symlink_to("nowhere")
