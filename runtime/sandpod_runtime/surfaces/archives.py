@@ -15,7 +15,15 @@ from sandpod_runtime.session.ids import named
 from sandpod_runtime.wire import Request
 
 MOST_AT_ONCE = 8
-_ERRORS = ("FILE_NOT_FOUND", "PERMISSION_DENIED", "NOT_DIRECTORY", "FILESYSTEM_ERROR", "RESOURCE_BUSY")
+_ERRORS = (
+    "FILE_NOT_FOUND",
+    "PERMISSION_DENIED",
+    "NOT_DIRECTORY",
+    "NAME_TOO_LONG",
+    "TOO_MANY_LINKS",
+    "FILESYSTEM_ERROR",
+    "RESOURCE_BUSY",
+)
 
 
 class Archives:

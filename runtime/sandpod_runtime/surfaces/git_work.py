@@ -52,6 +52,7 @@ _LITERAL = "--literal-pathspecs"
 _LONGEST_MESSAGE = 120_000
 _NOTHING = ("nothing to commit", "nothing added to commit", "no changes added to commit")
 _ERRORS = (
+    "FILE_EXISTS",
     "GIT_REPOSITORY_NOT_FOUND",
     "GIT_BRANCH_NOT_FOUND",
     "GIT_OPERATION_FAILED",

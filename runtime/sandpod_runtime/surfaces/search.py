@@ -40,7 +40,15 @@ _LARGEST_REQUEST = 100_000
 # The worker stops by itself; it is killed when it does not come back from a regular expression.
 _GRACE_SECONDS = 2.0
 _KILLED = 137
-_ERRORS = ("FILE_NOT_FOUND", "NOT_DIRECTORY", "PERMISSION_DENIED", "FILESYSTEM_ERROR", "RESOURCE_BUSY")
+_ERRORS = (
+    "FILE_NOT_FOUND",
+    "NOT_DIRECTORY",
+    "PERMISSION_DENIED",
+    "NAME_TOO_LONG",
+    "TOO_MANY_LINKS",
+    "FILESYSTEM_ERROR",
+    "RESOURCE_BUSY",
+)
 _find_decoder = msgspec.json.Decoder(FindRequest)
 _grep_decoder = msgspec.json.Decoder(GrepRequest)
 
