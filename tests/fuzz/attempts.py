@@ -1,8 +1,11 @@
 """One request to one endpoint: what is sent, byte by byte, and what is to be expected of the answer."""
 
+import io
 import json
 import re
 import shlex
+import tarfile
+import zipfile
 from dataclasses import dataclass, field
 from typing import Any, Literal
 from urllib.parse import quote
@@ -184,7 +187,28 @@ class Attempts:
             body[name] = value
 
 
-_raw = st.binary(max_size=200) | st.sampled_from([b"x" * 300_000, b"\x1f\x8b\x08\x00", b"PK\x03\x04", b""])
+def _tar() -> bytes:
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w:gz") as archive:
+        file = tarfile.TarInfo("packed/file")
+        file.size = 5
+        archive.addfile(file, io.BytesIO(b"hello"))
+        link = tarfile.TarInfo("link")
+        link.type, link.linkname = tarfile.SYMTYPE, "packed/file"
+        archive.addfile(link)
+    return packed.getvalue()
+
+
+def _zip() -> bytes:
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive:
+        archive.writestr("packed/file", "hello")
+    return packed.getvalue()
+
+
+_raw = st.binary(max_size=200) | st.sampled_from(
+    [_tar(), _tar()[:60], _zip(), _zip()[:60], b"x" * 300_000, b"\x1f\x8b\x08\x00", b"PK\x03\x04", b""]
+)
 
 
 def _json(value: Any) -> bytes:

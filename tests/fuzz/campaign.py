@@ -117,7 +117,7 @@ class Campaign:
         """Few requests to each in turn, so that they meet what the others have made."""
         for name in FILES[:6]:
             # An earlier round may have removed it.
-            self._call("POST", "/api/write", {"path": name, "content": "one line\nanother line\n" * 100})
+            self._call("POST", "/api/write", {"path": name, "content": "first\n" + "one line\n" * 100})
         # Shuffled, for otherwise what one deletes would never be there for the next.
         for number, plan in enumerate(random.Random(seed_base).sample(plans, len(plans))):
             count = 1 if plan.route[1] in _SWEEPING else each

@@ -66,7 +66,7 @@ FIXED: dict[str, list[Any]] = {
     "remote": ["origin", "nowhere", "", "-x"],
     "branch": ["main", "missing", "", "-x", "a b", "x" * 500],
     "ref": ["HEAD", "main", "missing", "-x"],
-    "old": ["one", "line", "missing", ""],
+    "old": ["first", "one", "missing", ""],
     "content": ["hello\n", "", "ä€\n", "aGVsbG8=", "not base64!", "x" * 100_000],
     "data": ["hello\n", "", "aGVsbG8=", "\x03", "\x04", "x" * 10_000],
     "stdin": ["hello\n", "", "aGVsbG8=", "x" * 100_000],
