@@ -27,7 +27,7 @@ class Where:
 class Call:
     number: int
     # The directory of the FIFOs: o and e for output, x for the report; s… tells the status, n… that the
-    # command was not run, because of what is in f; c holds a long command, p the variables of before.
+    # command was not run, because of what is in f; c holds a long command, p… a variable of before.
     place: bytes
     # None when it is in the file.
     command: bytes | None
@@ -96,13 +96,16 @@ class Bash(Dialect):
         conditions: list[bytes] = []
         before = after = b""
         if call.variables:
-            names = b" ".join(name.encode() for name in call.variables)
-            before = b"! \\builtin declare -p %s >|%s/p 2>/dev/null\n" % (names, call.place)
+            names = [name.encode() for name in call.variables]
+            # Each for itself: one that is readonly can neither be unset nor be declared again.
+            for at, name in enumerate(names):
+                file = b"%s/p%d" % (call.place, at)
+                before += b"! \\builtin declare -p %s >|%s 2>/dev/null\n" % (name, file)
+                after += b"! { \\builtin unset -v %s && \\builtin . %s; }\n" % (name, file)
             # Without what it was, an integer or an array. Variables that stand before `eval` would do for
             # most commands, but what is not exported already would not reach their programs.
-            conditions.append(b"\\builtin unset -v " + names)
+            conditions.append(b"\\builtin unset -v " + b" ".join(names))
             conditions.append(b"\\builtin export " + _assigned(call.variables))
-            after = b"! \\builtin unset -v %s\n! \\builtin . %s/p\n" % (names, call.place)
         if call.directory is not None:
             conditions.append(b"\\builtin cd -- " + quoted(call.directory))
             after += self.go(call.home)

@@ -174,7 +174,7 @@ class Session:
     async def snapshot(self) -> Snapshot:
         """Raises Fault."""
         output = bytearray()
-        sinks = Sinks(stdout=lambda data: len(output) <= LARGEST_STATE and not output.extend(data))
+        sinks = Sinks(stdout=lambda data: len(output) > LARGEST_STATE or not output.extend(data))
 
         def lines(*, number: int, place: bytes) -> bytes:
             return self._news() + self._dialect.describe(number=number, place=place)

@@ -191,3 +191,34 @@ async def test_a_process_begins_in_the_state_of_its_session(sessions: Sessions) 
     assert found["exitCode"] == 0, found
     assert (await sessions.get(f"/api/process/{started['processId']}/logs"))["stdout"] == "a b /usr\nend\n"
     assert await sessions.out("echo $X") == "a b\n"
+
+
+async def test_a_readonly_variable_in_env_keeps_the_command_from_running(sessions: Sessions) -> None:
+    await sessions.out("readonly FIXED=1; list=(a b); declare -i number=3; set -e")
+    found = await sessions.run("echo ran", env={"FIXED": "2", "OTHER": "x"})
+    assert (found["exitCode"], found["stdout"]) == (1, "")
+    assert "FIXED" in found["stderr"]
+    env = {"list": "text", "number": "no number"}
+    assert await sessions.out('echo "$list $number"', env=env) == "text no number\n"
+    assert await sessions.out('echo "${list[1]} ${OTHER-unset}"; number+=1; echo $number') == "b unset\n4\n"
+
+
+async def test_the_processes_of_a_session_end_with_it(sessions: Sessions, runtime: Runtime) -> None:
+    ids: list[str] = []
+    for session in ("s", "t"):
+        command = "setsid sleep 50.0161 & sleep 50.0162"
+        found = await sessions.post("/api/process/start", command=command, sessionId=session)
+        ids.append(found["processId"])
+    await sessions.delete("s")
+    await sessions.post(f"/api/process/{ids[0]}/wait", **{"for": "exit"})
+    await sessions.run("sleep 9", session="t", status=500, timeoutMs=100)
+    await sessions.post(f"/api/process/{ids[1]}/wait", **{"for": "exit"})
+    assert runtime.descendants() == {}
+
+
+async def test_a_state_too_large_to_tell_leaves_the_session_as_it_is(sessions: Sessions) -> None:
+    await sessions.out("big=$(head -c 9000000 /dev/zero | tr '\\0' x)")
+    found = await sessions.post("/api/process/start", 409, command="true", sessionId="s")
+    assert found["code"] == "RESOURCE_BUSY"
+    assert await sessions.out("echo ${#big}; unset big") == "9000000\n"
+    await sessions.post("/api/process/start", command="true", sessionId="s")
