@@ -12,7 +12,8 @@ from sandpod_runtime.files.receiving import IDLE_SECONDS
 from sandpod_runtime.files.source import Source
 from sandpod_runtime.wire import HEADERS, Request, fault_reply
 
-_STEP = 1 << 20
+# Less than a MiB with what Python adds: from there on each piece would cost a mapping (hardening.py).
+_STEP = (1 << 20) - 4096
 # Longer than any file: what the kernel makes up while it is read has no size.
 _UNKNOWN_END = 1 << 62
 
