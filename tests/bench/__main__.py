@@ -4,7 +4,7 @@ import argparse
 import datetime
 import json
 
-from tests.bench import cold_start, exec_latency, footprint, runtime_start, writes
+from tests.bench import cold_start, exec_latency, footprint, loopback, runtime_start, transfers, writes
 from tests.bench.api import Api
 from tests.bench.cluster import KUBECONFIG, ROOT, SYSTEM, kubectl
 from tests.bench.stats import Section, machine, publish, table
@@ -17,7 +17,15 @@ def main() -> None:
     parser.add_argument(
         "--no-publish", action="store_true", help="only print, leave docs/benchmarks.md as it is"
     )
+    parser.add_argument(
+        "--loopback",
+        action="store_true",
+        help="only the runtime on loopback: needs no cluster, not published",
+    )
     options = parser.parse_args()
+    if options.loopback:
+        print(table(_without_a_cluster(options.rounds)))
+        return
     text = (
         f"Measured on {datetime.date.today()}, {machine()}, kind, one node.\n\n{table(run(options.rounds))}"
     )
@@ -38,9 +46,14 @@ def run(rounds: int) -> list[Section]:
             exec_latency.measure(Api(KUBECONFIG), rounds=200),
             footprint.measure(Api(KUBECONFIG)),
             writes.measure(Api(KUBECONFIG), sandboxes=5),
+            *_without_a_cluster(rounds),
         ]
     finally:
         cold_start.clean_up(Api(KUBECONFIG))
+
+
+def _without_a_cluster(rounds: int) -> list[Section]:
+    return [*loopback.measure(rounds=rounds * 10), *transfers.measure()]
 
 
 def _default_image() -> str:

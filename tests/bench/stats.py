@@ -37,6 +37,11 @@ def p90(values: Sequence[float]) -> float:
     return statistics.quantiles(values, n=10, method="inclusive")[8]
 
 
+def p99(values: Sequence[float]) -> float:
+    """The last percentile, between the two nearest values."""
+    return statistics.quantiles(values, n=100, method="inclusive")[98]
+
+
 def ms(seconds: float) -> str:
     """Milliseconds, with a decimal below ten."""
     value = seconds * 1000
