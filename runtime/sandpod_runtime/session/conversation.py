@@ -2,7 +2,7 @@
 
 import asyncio
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import NamedTuple, Protocol
 
 from sandpod_runtime.errors import Fault
@@ -10,7 +10,7 @@ from sandpod_runtime.process.commands import Commands
 from sandpod_runtime.process.pipe import OutputPipe, Sink, discard
 from sandpod_runtime.session import exports
 from sandpod_runtime.session.channel import Channel
-from sandpod_runtime.session.dialect import Dialect
+from sandpod_runtime.session.dialect import Call, Dialect, Where
 
 # How often a shell is looked at that should be running a command.
 _LOOK = 1.0
@@ -74,8 +74,41 @@ class Conversation:
         if self._answer is not None and not self._answer.done():
             self._answer.set_exception(fault)
 
-    async def exchange(self, lines: Lines, *, sinks: Sinks) -> Report:
-        """Raises what `fail` is given."""
+    async def evaluate(
+        self,
+        command: bytes,
+        *,
+        news: bytes,
+        variables: Mapping[str, str],
+        directory: str | None,
+        home: Where,
+        sinks: Sinks,
+    ) -> Report:
+        """`news` are lines to read before. Raises what `fail` is given."""
+        is_left = len(command) > self._dialect.longest and self.channel.leave(command)
+
+        def lines(*, number: int, place: bytes) -> bytes:
+            call = Call(
+                number=number,
+                place=place,
+                command=None if is_left else command,
+                variables=variables,
+                directory=directory,
+                home=home,
+            )
+            return news + self._dialect.call(call)
+
+        return await self._exchange(lines, sinks=sinks)
+
+    async def describe(self, *, news: bytes, sinks: Sinks) -> Report:
+        """What the shell tells of its state goes to the sink for stdout. Raises what `fail` is given."""
+
+        def lines(*, number: int, place: bytes) -> bytes:
+            return news + self._dialect.describe(number=number, place=place)
+
+        return await self._exchange(lines, sinks=sinks)
+
+    async def _exchange(self, lines: Lines, *, sinks: Sinks) -> Report:
         self._number += 1
         try:
             descriptors = self.channel.outputs()

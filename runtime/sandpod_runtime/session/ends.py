@@ -1,4 +1,4 @@
-"""How a session ends, in the protocol's words."""
+"""How a session or a call in it fails, in the protocol's words."""
 
 import os
 import signal
@@ -38,4 +38,14 @@ def timed_out(command: str, seconds: float) -> Fault:
         context={"command": command, "exitCode": TIMED_OUT},
         operation="command.execute",
         suggestion="the next call says once that the session has ended; then it begins anew",
+    )
+
+
+def refused(name: str, command: str) -> Fault:
+    """A variable for the call, which no shell can have."""
+    return Fault(
+        "COMMAND_EXECUTION_ERROR",
+        f"env.{name}: in a session, names of variables are letters, digits and underscores",
+        context={"command": command},
+        operation="command.execute",
     )

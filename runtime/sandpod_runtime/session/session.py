@@ -7,7 +7,7 @@ import os
 import re
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from typing import TypeVar
+from functools import partial
 
 from sandpod_runtime.environment import Environment
 from sandpod_runtime.errors import Fault
@@ -17,8 +17,8 @@ from sandpod_runtime.process.commands import Commands
 from sandpod_runtime.process.pipe import Sink
 from sandpod_runtime.process.spawn import Program
 from sandpod_runtime.session import dump, ends
-from sandpod_runtime.session.conversation import Conversation, Lines, Report, Sinks
-from sandpod_runtime.session.dialect import Call, Dialect, Where
+from sandpod_runtime.session.conversation import Conversation, Report, Sinks
+from sandpod_runtime.session.dialect import Dialect, Where
 from sandpod_runtime.session.snapshot import Snapshot
 from sandpod_runtime.session.turns import Turns
 
@@ -32,7 +32,6 @@ _UNASKED = "all but the directory and the exported variables: a command was runn
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 logger = logging.getLogger(__name__)
-T = TypeVar("T")
 
 
 class Session:
@@ -125,7 +124,11 @@ class Session:
             self._loop.call_soon(callback)
         else:
             self._callbacks[key] = callback
-        return lambda: _drop(self._callbacks, key)
+
+        def leave() -> None:
+            self._callbacks.pop(key, None)
+
+        return leave
 
     async def run(
         self,
@@ -141,13 +144,7 @@ class Session:
         variables = {name: value for name, value in (env or {}).items() if value is not None}
         for name in variables:
             if not NAME.fullmatch(name):
-                reason = "in a session, names of variables are letters, digits and underscores"
-                raise Fault(
-                    "COMMAND_EXECUTION_ERROR",
-                    f"env.{name}: {reason}",
-                    context={"command": command},
-                    operation="command.execute",
-                )
+                raise ends.refused(name, command)
         sinks = Sinks(stdout, stderr)
         seconds = timeout or self.timeout
 
@@ -156,8 +153,9 @@ class Session:
             if seconds is not None:
                 timer = self._loop.call_later(seconds, self._time_out, seconds, command)
             try:
-                lines = self._lines(os.fsencode(command), variables=variables, cwd=cwd or None)
-                return await self._conversation.exchange(lines, sinks=sinks)
+                return await self._evaluate(
+                    os.fsencode(command), sinks=sinks, variables=variables, cwd=cwd or None
+                )
             except Fault as fault:
                 if fault.code == "COMMAND_EXECUTION_ERROR":
                     # The caller can rely on it that nothing goes on.
@@ -172,15 +170,11 @@ class Session:
         return Ending(exit_code=report.exit_code, timed_out=False, seconds=time.monotonic() - begun)
 
     async def snapshot(self) -> Snapshot:
-        """Raises Fault."""
         output = bytearray()
         sinks = Sinks(stdout=lambda data: len(output) > LARGEST_STATE or not output.extend(data))
 
-        def lines(*, number: int, place: bytes) -> bytes:
-            return self._news() + self._dialect.describe(number=number, place=place)
-
         async def work() -> Report:
-            return await self._conversation.exchange(lines, sinks=sinks)
+            return await self._conversation.describe(news=self._news(), sinks=sinks)
 
         await self._in_turn(work, on_leave=sinks.detach)
         if len(output) > LARGEST_STATE:
@@ -204,9 +198,8 @@ class Session:
             async with asyncio.timeout(patience):
                 found = await self.snapshot()
         except TimeoutError:
-            return Snapshot(
-                directory=self.directory, environ=dict(self.exported), script=b"", lost=[_UNASKED]
-            )
+            environ = dict(self.exported)
+            return Snapshot(directory=self.directory, environ=environ, script=b"", lost=[_UNASKED])
         found.lost.extend(dump.left_open(self._leader.pid))
         if count := len(self._leader.members().pids - {self._leader.pid}):
             found.lost.append(f"processes in the background: {count}")
@@ -216,10 +209,7 @@ class Session:
         """Take over an earlier life's state, before all else. Raises Fault when that ends the session."""
         complaints = bytearray()
         sinks = Sinks(stderr=lambda data: len(complaints) > _COMPLAINTS or not complaints.extend(data))
-
-        async def work() -> Report:
-            return await self._conversation.exchange(self._lines(script, variables={}, cwd=None), sinks=sinks)
-
+        work = partial(self._evaluate, script, sinks=sinks, variables={}, cwd=None)
         try:
             await self._in_turn(work)
         finally:
@@ -236,8 +226,8 @@ class Session:
         self._finish(ends.deleted(self.id))
 
     async def _in_turn(
-        self, work: Callable[[], Awaitable[T]], *, on_leave: Callable[[], None] = lambda: None
-    ) -> T:
+        self, work: Callable[[], Awaitable[Report]], *, on_leave: Callable[[], None] = lambda: None
+    ) -> Report:
         try:
             return await self._turns.take(work, check=self._check, on_leave=on_leave)
         except Fault as fault:
@@ -249,23 +239,18 @@ class Session:
         if self._over is not None:
             raise self._over
 
-    def _lines(self, command: bytes, *, variables: Mapping[str, str], cwd: str | None) -> Lines:
-        dialect = self._dialect
-        is_left = len(command) > dialect.longest and self._conversation.channel.leave(command)
-
-        def lines(*, number: int, place: bytes) -> bytes:
-            call = Call(
-                number=number,
-                place=place,
-                command=None if is_left else command,
-                variables=variables,
-                # A name that begins with "-" or stands in CDPATH means no more than it says.
-                directory=cwd if cwd is None or cwd.startswith("/") else f"./{cwd}",
-                home=Where(directory=self._logical_directory(), previous=self.exported.get("OLDPWD")),
-            )
-            return self._news() + dialect.call(call)
-
-        return lines
+    async def _evaluate(
+        self, command: bytes, *, sinks: Sinks, variables: Mapping[str, str], cwd: str | None
+    ) -> Report:
+        return await self._conversation.evaluate(
+            command,
+            news=self._news(),
+            variables=variables,
+            # A name that begins with "-" or stands in CDPATH means no more than it says.
+            directory=cwd if cwd is None or cwd.startswith("/") else f"./{cwd}",
+            home=Where(directory=self._logical_directory(), previous=self.exported.get("OLDPWD")),
+            sinks=sinks,
+        )
 
     def _news(self) -> bytes:
         """What has changed for all surfaces since the shell was last told."""
@@ -313,7 +298,3 @@ class Session:
         """With the links by which it was reached."""
         told = self.exported.get("PWD", "")
         return told if told.startswith("/") else self.directory
-
-
-def _drop(callbacks: dict[object, Callable[[], None]], key: object) -> None:
-    callbacks.pop(key, None)
