@@ -70,7 +70,7 @@ class SessionsSurface:
                 tag="sessions",
                 summary="Write the states of all sessions to the state directory.",
                 reply=SaveSessionsReply,
-                errors=("NO_SPACE", "READ_ONLY", "PERMISSION_DENIED", "FILESYSTEM_ERROR"),
+                errors=("FILE_NOT_FOUND", "NO_SPACE", "READ_ONLY", "PERMISSION_DENIED", "FILESYSTEM_ERROR"),
             ),
             ("POST", "/api/session/restore"): Endpoint(
                 handler=self._restore,

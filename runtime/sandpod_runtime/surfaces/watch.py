@@ -51,6 +51,8 @@ class Watching:
             "FILE_NOT_FOUND",
             "PERMISSION_DENIED",
             "NOT_DIRECTORY",
+            "NAME_TOO_LONG",
+            "TOO_MANY_LINKS",
             "RESOURCE_BUSY",
             "WATCH_START_ERROR",
         )
