@@ -3,7 +3,7 @@ which the shell opens by their names.
 
 Neither can be taken away by a command: the shell keeps its script's descriptor out of the way of
 redirections, and a name cannot be closed. What is done here on the event loop stays within memory: the
-directory lies on a tmpfs wherever there is one.
+directory lies on a tmpfs wherever there is one (place.py).
 """
 
 import asyncio
@@ -13,39 +13,14 @@ import os
 import shutil
 import struct
 import termios
-from collections.abc import Callable, Iterable
-from pathlib import Path
+from collections.abc import Callable
 
 from sandpod_runtime.process.spawn import SCRIPT_DESCRIPTOR
 
-# The first is a tmpfs of the container's own, and nobody cleans it up.
-_PLACES = ("/dev/shm", "/tmp", "/var/tmp")  # noqa: S108 (what is made there is private and has a random name)
 # More than all the variables that a program could be started with.
 _LARGEST_WORD = 4 << 20
 _READ = 65_536
 _DESCRIPTORS = ("o", "e")
-
-
-def private_place(*, others: Iterable[str]) -> str:
-    """A fresh directory that only we may look into and that can hold FIFOs. Raises OSError."""
-    trouble = OSError("there is no place for the sessions' FIFOs")
-    for place in (*_PLACES, *others):
-        # With a dot, for then `rm -rf /tmp/*` does not mean it.
-        made = f"{place}/.sandpod-{os.urandom(6).hex()}"
-        try:
-            Path(made).mkdir(mode=0o700)
-        except OSError as error:
-            trouble = error
-            continue
-        try:
-            os.mkfifo(f"{made}/x")
-            os.unlink(f"{made}/x")  # noqa: PTH108 (the hot path of this module does without Path)
-        except OSError as error:
-            trouble = error
-            os.rmdir(made)  # noqa: PTH106
-            continue
-        return made
-    raise trouble
 
 
 class Channel:

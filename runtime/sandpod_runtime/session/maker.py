@@ -1,7 +1,6 @@
 """Making sessions: which shell there is, where it starts, and where its FIFOs lie."""
 
 import os
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,8 +9,8 @@ from sandpod_runtime.errors import Fault, invalid
 from sandpod_runtime.process import shell
 from sandpod_runtime.process.commands import Commands
 from sandpod_runtime.process.spawn import SpawnError
-from sandpod_runtime.session.channel import private_place
 from sandpod_runtime.session.dialect import Bash, Posix
+from sandpod_runtime.session.place import PrivatePlace
 from sandpod_runtime.session.session import Session
 
 _TIMEOUT_VARIABLE = "COMMAND_TIMEOUT_MS"
@@ -22,7 +21,7 @@ class Maker:
         self._commands = commands
         self._environment = environment
         self._workspace = workspace
-        self._place: str | None = None
+        self._place: PrivatePlace | None = None
         self._made = 0
 
     def make(
@@ -67,13 +66,16 @@ class Maker:
 
     def close(self) -> None:
         if self._place is not None:
-            shutil.rmtree(self._place, ignore_errors=True)
+            self._place.close()
+            self._place = None
 
     def _fresh_place(self) -> str:
-        if self._place is None or not Path(self._place).is_dir():
-            self._place = private_place(others=(self._workspace,))
+        if self._place is not None and not Path(self._place.path).is_dir():
+            self.close()  # a command has removed it
+        if self._place is None:
+            self._place = PrivatePlace(others=(self._workspace,))
         self._made += 1
-        return f"{self._place}/{self._made}"
+        return f"{self._place.path}/{self._made}"
 
     def _default_timeout(self) -> float | None:
         given = self._environment.variables.get(_TIMEOUT_VARIABLE, "")

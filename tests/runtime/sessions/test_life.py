@@ -200,3 +200,23 @@ async def test_sessions_work_for_an_ordinary_user(start: Callable[..., Runtime])
     assert runtime.stop() == 0
     assert found["stdout"].splitlines()[-1].startswith("/dev/shm/")
     assert not await asyncio.to_thread(Path(found["stdout"].splitlines()[-1]).parent.parent.exists)
+
+
+async def place_of(runtime: Runtime) -> Path:
+    """Where the FIFOs of all its sessions lie."""
+    async with aiohttp.ClientSession(runtime.url) as http:
+        body = {"command": "readlink /proc/$$/fd/1", "sessionId": "s"}
+        async with http.post("/api/execute", json=body) as response:
+            return Path((await response.json())["stdout"].strip()).parents[1]
+
+
+async def test_a_runtime_removes_what_one_that_was_killed_has_left(start: Callable[..., Runtime]) -> None:
+    living, killed = start(), start()
+    kept, left = await place_of(living), await place_of(killed)
+    killed.process.kill()
+    killed.process.wait()
+    assert left.is_dir()
+    again = start()
+    own = await place_of(again)
+    assert (left.exists(), kept.exists(), own.exists()) == (False, True, True)
+    assert (again.stop(), own.exists()) == (0, False)
