@@ -23,3 +23,8 @@ class Leader:
 
     def members(self) -> tree.Found:
         return self._table.members(root=self.pid if self._lives else None, mark=self._mark)
+
+    def has_started(self) -> int:
+        """How many processes it has started that live now: what was seen a moment ago may have ended."""
+        self._table.look()
+        return len(self.members().pids - {self.pid})

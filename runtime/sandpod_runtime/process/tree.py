@@ -46,17 +46,17 @@ class ProcessTable:
 
     def descendants(self) -> Found:
         """All that lives below the runtime."""
-        self._look()
+        self.look()
         return self._found(self._below([self._own]))
 
     def members(self, *, root: int | None, mark: int) -> Found:
         """What lives of a command: below its shell (`root`, until it is reaped), or with its mark."""
         if time.monotonic() - self._seen_at > _FRESH:
-            self._look()
+            self.look()
         found = self._members(root=root, mark=mark)
         if not found.pids:
             # "Nothing is left" must be true now, not a moment ago.
-            self._look()
+            self.look()
             found = self._members(root=root, mark=mark)
         return found
 
@@ -74,7 +74,7 @@ class ProcessTable:
         targets = {pid if group in (0, self._own_group) else -group for pid, group in groups.items()}
         return Found(pids=set(groups), targets=targets, complete=self._complete)
 
-    def _look(self) -> None:
+    def look(self) -> None:
         processes, self._complete = procfs.processes()
         self._children = {}
         for pid, stat in processes.items():

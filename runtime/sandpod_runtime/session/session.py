@@ -201,7 +201,7 @@ class Session:
             environ = dict(self.exported)
             return Snapshot(directory=self.directory, environ=environ, script=b"", lost=[_UNASKED])
         found.lost.extend(dump.left_open(self._leader.pid))
-        if count := len(self._leader.members().pids - {self._leader.pid}):
+        if count := self._leader.has_started():
             found.lost.append(f"processes in the background: {count}")
         return found
 

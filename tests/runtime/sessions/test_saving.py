@@ -105,6 +105,17 @@ async def test_what_cannot_be_saved_is_listed(start: Start, tmp_path: Path) -> N
     assert "traps: EXIT, SIGUSR1" in (await show(again))["missing"]
 
 
+async def test_sessions_saved_at_once_do_not_count_each_other_s_helpers(start: Start, tmp_path: Path) -> None:
+    runtime = start(arguments=["--state", str(tmp_path / "state")])
+    names = [f"s{number}" for number in range(12)]
+    for name in names:
+        await run(runtime, ":", session=name)
+    async with speaking(runtime) as call:
+        for _ in range(4):
+            found = await call("/api/session/save")
+            assert found["sessions"] == [{"id": name, "lost": []} for name in names]
+
+
 async def test_a_busy_session_is_saved_with_what_is_known_without_it(start: Start, tmp_path: Path) -> None:
     runtime = start(arguments=["--state", str(tmp_path / "state")])
     await run(runtime, "cd /usr; export KNOWN=yes; unknown=yes")
