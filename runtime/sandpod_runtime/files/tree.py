@@ -30,6 +30,9 @@ def delete(path: str, *, recursive: bool, check: Callable[[], None]) -> None:
         raise IsADirectoryError(
             errno.EISDIR, "Cannot delete directory with deleteFile(); say recursive: true", path
         )
+    if path.rstrip("/").rpartition("/")[2] in (".", ".."):
+        # The kernel would say so only at the end, of a directory that is empty by then.
+        raise OSError(errno.EINVAL, "a directory is deleted by its name, not as . or ..", path)
     if os.path.samestat(os.stat(path), os.stat("/")):
         raise OSError(errno.EINVAL, "the root directory cannot be deleted", path)
     remove(path, check=check)

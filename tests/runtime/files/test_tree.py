@@ -34,6 +34,15 @@ async def test_a_directory_is_deleted_only_with_recursive(call: Call, runtime: R
     assert not (runtime.workspace / "top").exists()
 
 
+@pytest.mark.parametrize("path", ["top/.", "top/./", "top/sub/.."])
+async def test_a_directory_that_is_not_named_is_left_whole(call: Call, runtime: Runtime, path: str) -> None:
+    (runtime.workspace / "top/sub").mkdir(parents=True, exist_ok=True)
+    (runtime.workspace / "top/sub/file").touch()
+    found = await call("delete", path=path, recursive=True, status=400)
+    assert found["code"] == "VALIDATION_FAILED"
+    assert (runtime.workspace / "top/sub/file").exists()
+
+
 async def test_the_root_directory_is_not_deleted(call: Call) -> None:
     for path in ("/", "//", "/tmp/.."):
         found = await call("delete", path=path, recursive=True, status=400)
