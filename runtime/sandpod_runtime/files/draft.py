@@ -141,12 +141,27 @@ class Draft:
         try:
             if is_null(os.fstat(target)):
                 return
+            _reserve(target, self.size)
             copy_bytes(source, target, self.size)
             os.ftruncate(target, self.size)
             if self._mode is not None:
                 os.fchmod(target, self._mode)
         finally:
             os.close(target)
+
+
+def _reserve(target: int, size: int) -> None:
+    """Room for all of it, before the old content is touched: half of the new would be neither."""
+    before = os.fstat(target).st_size
+    if not size:
+        return
+    try:
+        os.posix_fallocate(target, 0, size)
+    except OSError as error:
+        # Other errors are a file system's that cannot do this.
+        if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+            os.ftruncate(target, before)
+            raise
 
 
 def copy_bytes(source: int, target: int, size: int) -> None:

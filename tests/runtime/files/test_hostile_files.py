@@ -282,6 +282,15 @@ async def test_on_a_full_disk_nothing_changes_and_nothing_is_left(
     assert names_in(small_disk) == {"file", "other"}
 
 
+async def test_on_a_full_disk_a_file_of_two_names_keeps_its_content(call: Call, small_disk: Path) -> None:
+    """It is written in place, as only that leaves both names with the same content."""
+    (small_disk / "file").write_text("old\n")
+    (small_disk / "other").hardlink_to(small_disk / "file")
+    found = await call("write", path=f"{small_disk}/file", content="x" * 200_000, status=500)
+    assert found["code"] == "NO_SPACE"
+    assert (small_disk / "other").read_text() == "old\n"
+
+
 async def test_a_read_only_file_system_is_called_that(call: Call, small_disk: Path) -> None:
     (small_disk / "file").write_text("abc")
     mount("-o", "remount,ro", small_disk)
