@@ -1,10 +1,9 @@
 """Archives on their way through HTTP: packed while they are sent, unpacked while they come."""
 
+import asyncio
 import logging
 from urllib.parse import quote
 
-from aiohttp.http import HttpVersion11
-from aiohttp.web_protocol import RequestPayloadError
 from aiohttp.web_response import StreamResponse
 
 from sandpod_runtime.archive.extract import extracted
@@ -15,9 +14,10 @@ from sandpod_runtime.archive.steps import EndedError, Steps
 from sandpod_runtime.archive.unpack import Tally, shown
 from sandpod_runtime.disk import Disk, fault_of
 from sandpod_runtime.errors import Fault, invalid
+from sandpod_runtime.files.receiving import IDLE_SECONDS, next_part
 from sandpod_runtime.models.archives import LeftOut, PackQuery, UnpackQuery, UnpackReply
 from sandpod_runtime.search.excludes import excluded
-from sandpod_runtime.wire import HEADERS, Request, reply
+from sandpod_runtime.wire import HEADERS, Request, invite_body, reply
 
 DEEPEST = 128
 _MEDIA = {"tar.gz": "application/gzip", "tar": "application/x-tar", "zip": "application/zip"}
@@ -92,7 +92,9 @@ async def _sent(
     try:
         while True:
             if piece:
-                await response.write(piece)
+                # A client that takes nothing more must not keep its place for ever.
+                async with asyncio.timeout(IDLE_SECONDS):
+                    await response.write(piece)
             piece = await steps.next()
     except EndedError:
         pass
@@ -109,22 +111,16 @@ async def _sent(
 async def _push(request: Request, steps: Steps[None, bytes]) -> None:
     """The body into the work; raises EndedError when that is done."""
     await steps.next()
-    if request.headers.get("Expect", "").lower() == "100-continue" and request.version >= HttpVersion11:
-        # curl waits a second for this before it sends a large body.
-        await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
-        request.writer.output_size = 0
+    await invite_body(request)
     gathered: list[bytes] = []
     size = 0
-    try:
-        while part := await request.content.readany():
-            gathered.append(part)
-            size += len(part)
-            if size >= _GATHERED:
-                await steps.send(b"".join(gathered))
-                gathered.clear()
-                size = 0
-    except (RequestPayloadError, ValueError) as error:
-        raise invalid("body", f"the request's body cannot be read: {error}") from error
+    while part := await next_part(request):
+        gathered.append(part)
+        size += len(part)
+        if size >= _GATHERED:
+            await steps.send(b"".join(gathered))
+            gathered.clear()
+            size = 0
     if gathered:
         await steps.send(b"".join(gathered))
     while True:

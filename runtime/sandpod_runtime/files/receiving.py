@@ -24,7 +24,7 @@ async def receive(
     writer = _Writer(draft, disk=disk)
     total = draft.size
     try:
-        while part := await _next_part(request):
+        while part := await next_part(request):
             total += len(part)
             if most is not None and total > most:
                 raise invalid("size", f"this is more than the {most} bytes that were announced")
@@ -36,14 +36,15 @@ async def receive(
     await writer.finish(keep=True)
 
 
-async def _next_part(request: Request) -> bytes:
+async def next_part(request: Request) -> bytes:
+    """What has come of the body; nothing at its end."""
     try:
         async with asyncio.timeout(IDLE_SECONDS):
             return await request.content.readany()
     except TimeoutError as error:
         raise Fault("OPERATION_INTERRUPTED", f"nothing came for {IDLE_SECONDS:.0f} seconds") from error
     except (RequestPayloadError, ValueError) as error:
-        raise Fault("VALIDATION_FAILED", f"the request's body cannot be read: {error}") from error
+        raise invalid("body", f"the request's body cannot be read: {error}") from error
 
 
 class _Writer:

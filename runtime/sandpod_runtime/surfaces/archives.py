@@ -50,7 +50,7 @@ class Archives:
                 query=UnpackQuery,
                 accepts="application/octet-stream",
                 reply=UnpackReply,
-                errors=(*_ERRORS, "FILE_TOO_LARGE", "NO_SPACE", "READ_ONLY"),
+                errors=(*_ERRORS, "FILE_TOO_LARGE", "NO_SPACE", "READ_ONLY", "OPERATION_INTERRUPTED"),
             ),
         }
 

@@ -2,13 +2,19 @@
 
 import asyncio
 from pathlib import Path
+from typing import cast
 
 import pytest
+from aiohttp import StreamReader
+from aiohttp.base_protocol import BaseProtocol
+from aiohttp.test_utils import make_mocked_request
 from sandpod_runtime.disk import Disk
 from sandpod_runtime.errors import Fault
+from sandpod_runtime.files import receiving
 from sandpod_runtime.files.draft import Draft
 from sandpod_runtime.files.places import Place
 from sandpod_runtime.files.uploads import Upload, Uploads
+from sandpod_runtime.wire import Request
 
 from tests.support.waiting import eventually
 
@@ -49,3 +55,16 @@ async def test_at_the_end_nothing_is_left(tmp_path: Path) -> None:
     assert not uploads.holds(upload.id)
     with pytest.raises(OSError, match="given up"):
         upload.draft.write([b"x"])
+
+
+async def test_a_body_that_stalls_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(receiving, "IDLE_SECONDS", 0.01)
+    connection = BaseProtocol(asyncio.get_running_loop())
+    connection.connection_made(asyncio.Transport())
+    body = StreamReader(connection, limit=1024)
+    request = cast("Request", make_mocked_request("PUT", "/api/files/archive", payload=body))
+    body.feed_data(b"a beginning")
+    assert await receiving.next_part(request) == b"a beginning"
+    with pytest.raises(Fault) as fault:
+        await receiving.next_part(request)
+    assert fault.value.code == "OPERATION_INTERRUPTED"
