@@ -131,16 +131,21 @@ class TarReader:
         self._inflow = inflow
         # What a global header said; git writes one with a comment.
         self._global: dict[str, bytes] = {}
+        self._begun = False
 
     def next(self) -> Reading[Member | None]:
         extended: dict[str, bytes] = {}
-        is_first = True
         while True:
             block = yield from self._inflow.exactly(BLOCK, or_end=True)
             if not block.rstrip(b"\0"):
                 return None
-            _check_sum(block, is_first=is_first)
-            is_first = False
+            if not _has_sum(block):
+                raise BadArchiveError(
+                    "a header of the tar archive is damaged"
+                    if self._begun
+                    else "this is no tar, tar.gz or zip"
+                )
+            self._begun = True
             flag = block[156:157]
             if flag in b"xgLK" and flag:
                 data = yield from self._extension(_size(block))
@@ -169,12 +174,14 @@ class TarReader:
             more = (yield from self._inflow.exactly(BLOCK))[504]
 
 
-def _check_sum(block: bytes, *, is_first: bool) -> None:
+def _has_sum(block: bytes) -> bool:
+    """Whether its bytes add up to what it says."""
     blanked = block[:148] + b" " * 8 + block[156:]
-    wanted = _number(block[148:156])
     signed = sum(byte - 256 if byte > 127 else byte for byte in blanked) if max(blanked) > 127 else -1
-    if wanted not in (sum(blanked), signed):
-        raise BadArchiveError("a header of the tar archive is damaged" if not is_first else "this is no tar")
+    try:
+        return _number(block[148:156]) in (sum(blanked), signed)
+    except BadArchiveError:
+        return False
 
 
 def _member(block: bytes, *, flag: bytes, extended: dict[str, bytes]) -> Member:

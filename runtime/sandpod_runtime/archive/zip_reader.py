@@ -209,7 +209,7 @@ def _entry(fields: tuple[int, ...], *, name: bytes, extra: bytes, base: int) -> 
     wide = _Wide(parts.get(1, b""))
     size, stored_size, offset = wide.of(size), wide.of(stored_size), wide.of(offset)
     mode = attributes >> 16 if fields[2] == _UNIX else 0
-    text = _name(name, is_utf8=bool(flags & 0x800))
+    text = _name(name, is_dos=not flags & 0x800 and fields[2] != _UNIX)
     kind: Kind = "file"
     if text.endswith("/"):
         kind = "directory"
@@ -255,11 +255,11 @@ def _extra_parts(extra: bytes) -> Iterator[tuple[int, bytes]]:
         at += 4 + length
 
 
-def _name(name: bytes, *, is_utf8: bool) -> str:
+def _name(name: bytes, *, is_dos: bool) -> str:
     try:
         return name.decode()
     except UnicodeDecodeError:
-        return os.fsdecode(name) if is_utf8 else name.decode("cp437")
+        return name.decode("cp437") if is_dos else os.fsdecode(name)
 
 
 def _seconds(stamp: bytes, *, when: int, day: int) -> int:

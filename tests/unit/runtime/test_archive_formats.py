@@ -168,6 +168,16 @@ def test_a_truncated_gzip_is_not_taken_for_a_whole_one(tmp_path: Path) -> None:
         unpack(zipped[:-5], tmp_path / "to")
 
 
+@pytest.mark.parametrize(
+    ("at", "reason"), [(0, "no tar, tar.gz or zip"), (1024, "a header of the tar archive is damaged")]
+)
+def test_what_is_no_tar_is_told_from_a_damaged_one(tmp_path: Path, at: int, reason: str) -> None:
+    data = bytearray(tar(file("a"), file("b")))
+    data[at + 148 : at + 156] = b"no octal"
+    with pytest.raises(BadArchiveError, match=reason):
+        unpack(bytes(data), tmp_path / "to")
+
+
 def test_headers_of_any_size_are_not_read_into_memory(tmp_path: Path) -> None:
     info = tarfile.TarInfo("././@LongLink")
     info.type = tarfile.GNUTYPE_LONGNAME
@@ -216,10 +226,11 @@ def test_links_survive_a_round(tmp_path: Path) -> None:
     assert tree(tmp_path / "to") == tree(tmp_path / "from")
 
 
-def test_a_name_that_is_not_utf_8_survives(tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", ["tar", "zip"])
+def test_a_name_that_is_not_utf_8_survives(tmp_path: Path, kind: Format) -> None:
     (tmp_path / "from").mkdir()
     (tmp_path / "from" / os.fsdecode(b"\xff\xc3")).write_text("a")
-    unpack(pack(tmp_path / "from"), tmp_path / "to")
+    unpack(pack(tmp_path / "from", kind), tmp_path / "to")
     assert [os.fsencode(path.name) for path in (tmp_path / "to").iterdir()] == [b"\xff\xc3"]
 
 
