@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Callable
-from pathlib import Path
 
 from sandpod_runtime.environment import Environment
 from sandpod_runtime.errors import Fault, invalid
@@ -70,8 +69,11 @@ class Maker:
             self._place = None
 
     def _fresh_place(self) -> str:
-        if self._place is not None and not Path(self._place.path).is_dir():
-            self.close()  # a command has removed it
+        if self._place is not None and not self._place.is_there:
+            try:
+                self._place.renew()
+            except OSError:
+                self.close()
         if self._place is None:
             self._place = PrivatePlace(others=(self._workspace,))
         self._made += 1

@@ -220,3 +220,17 @@ async def test_a_runtime_removes_what_one_that_was_killed_has_left(start: Callab
     own = await place_of(again)
     assert (left.exists(), kept.exists(), own.exists()) == (False, True, True)
     assert (again.stop(), own.exists()) == (0, False)
+
+
+async def test_the_place_of_the_fifos_may_be_removed_again_and_again(start: Callable[..., Runtime]) -> None:
+    runtime = start()
+    place = await place_of(runtime)
+    descriptors = runtime.descriptors()
+    async with aiohttp.ClientSession(runtime.url) as http:
+        for name in "abcd":
+            body = {"command": f"rm -rf {place}", "sessionId": name}
+            async with http.post("/api/execute", json=body) as response:
+                assert (await response.json())["code"] == "SESSION_TERMINATED"
+            assert await place_of(runtime) == place
+    await soon(lambda: runtime.descriptors() <= descriptors)
+    assert (runtime.stop(), place.exists()) == (0, False)
