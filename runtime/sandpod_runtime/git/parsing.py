@@ -10,6 +10,7 @@ LOG_FIELDS = ("H", "P", "an", "ae", "aI", "cn", "ce", "cI", "D", "s", "b")
 LOG_FORMAT = "--format=tformat:" + "%x00".join(f"%{field}" for field in LOG_FIELDS)
 BRANCH_FIELDS = ("HEAD", "refname", "objectname", "upstream:short", "upstream:track", "symref", "subject")
 BRANCH_FORMAT = "--format=" + "%00".join(f"%({field})" for field in BRANCH_FIELDS)
+_LONGEST_OUTCOME = 1000
 _TRACK = re.compile(r"(ahead|behind) (\d{1,18})")
 _CONFLICT = re.compile(r"^CONFLICT \([^)]*\): (.*)$", re.MULTILINE)
 
@@ -135,3 +136,9 @@ def conflicts(output: bytes) -> list[str]:
 
 def text(output: bytes) -> str:
     return output.decode("utf-8", "replace")
+
+
+def outcome(output: bytes) -> str:
+    """What git says it did; what is indented are the changes, file by file."""
+    lines = [line for line in text(output).splitlines() if line and not line.startswith(" ")]
+    return lines[-1][:_LONGEST_OUTCOME] if lines else ""

@@ -7,8 +7,7 @@ from aiohttp.web_response import StreamResponse
 from msgspec import UNSET
 
 from sandpod_runtime.errors import invalid
-from sandpod_runtime.git.failures import headline
-from sandpod_runtime.git.parsing import conflicts, push_updates, text
+from sandpod_runtime.git.parsing import conflicts, outcome, push_updates, text
 from sandpod_runtime.git.program import STALL, Git, Job, current_branch, failure, head
 from sandpod_runtime.git.requests import TRANSFER_MS, Surroundings, checked_name, secret_of
 from sandpod_runtime.git.urls import Masker
@@ -113,7 +112,7 @@ class GitRemotes:
                 branch=current or UNSET,
                 commit=after or UNSET,
                 updated=before != after,
-                summary=job.mask(headline(text(found.stdout))),
+                summary=job.mask(outcome(found.stdout)),
             )
         )
 

@@ -10,13 +10,14 @@ from msgspec import UNSET
 
 from sandpod_runtime.budget import Budget
 from sandpod_runtime.errors import Fault, invalid
-from sandpod_runtime.git.failures import headline, lacks_identity
+from sandpod_runtime.git.failures import lacks_identity
 from sandpod_runtime.git.parsing import (
     BRANCH_FORMAT,
     LOG_FORMAT,
     Status,
     branches,
     commits,
+    outcome,
     text,
 )
 from sandpod_runtime.git.program import Git, Job, current_branch, failure, head
@@ -212,7 +213,7 @@ class GitWork:
                 return reply(CommitReply(committed=False, summary=why))
             if found.exit_code != 0:
                 raise _commit_failure(job, failure(job, found))
-            answer = CommitReply(committed=True, summary=headline(said))
+            answer = CommitReply(committed=True, summary=outcome(found.stdout))
             answer.commit = await head(self._git, job) or UNSET
             answer.branch = await current_branch(self._git, job) or UNSET
             return reply(answer)

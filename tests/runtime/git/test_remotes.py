@@ -93,6 +93,7 @@ async def test_a_pull_brings_new_commits(ask: Ask, work: Path, bare: Path) -> No
     assert (found["updated"], found["summary"]) == (False, "Already up to date.")
     commit_elsewhere(bare, "theirs")
     found = await ask("pull", cwd=str(work))
+    assert found["summary"] == "Fast-forward"
     assert (found["updated"], found["branch"]) == (True, "main")
     assert found["commit"] == git("rev-parse", "main", directory=bare).strip()
     assert (work / "file.txt").read_text() == "theirs"

@@ -169,6 +169,13 @@ async def test_a_commit_by_an_author(ask: Ask, work: Path) -> None:
     assert f"{last['subject']}\n\n{last['body']}" == message
 
 
+async def test_a_commit_is_summed_up_whatever_it_changes(ask: Ask, work: Path) -> None:
+    (work / "a new file").write_text("x")
+    await ask("add", cwd=str(work), all=True)
+    found = await ask("commit", cwd=str(work), message="One more", author=AUTHOR)
+    assert found["summary"] == f"[main {found['commit'][:7]}] One more"
+
+
 async def test_only_the_paths_that_are_named_are_committed(ask: Ask, work: Path) -> None:
     for name in ("file.txt", "new.txt"):
         (work / name).write_text("changed\n")
