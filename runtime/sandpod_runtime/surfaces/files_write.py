@@ -109,7 +109,7 @@ class FileWriting:
             return editing.insert(place.path, from_text(body.content), line=body.line)
 
         with told(place.given, "file.insert"):
-            size, total = await self._one_at_a_time(place, work)
+            size, total = await self._one_at_a_time(place, work, may_last=True)
         return reply(InsertReply(path=place.given, size=size, total_lines=total))
 
     async def _replace(self, request: Request) -> StreamResponse:
@@ -123,16 +123,18 @@ class FileWriting:
             return editing.replace(place.path, edits, given=place.given)
 
         with told(place.given, "file.replace"):
-            size, counts = await self._one_at_a_time(place, work)
+            size, counts = await self._one_at_a_time(place, work, may_last=True)
         return reply(ReplaceReply(path=place.given, size=size, replacements=counts))
 
-    async def _one_at_a_time(self, place: Place, work: Callable[[], T]) -> T:
+    async def _one_at_a_time(self, place: Place, work: Callable[[], T], *, may_last: bool = False) -> T:
         """Two edits of one file at once would lose one of them; so would one whose client left too early."""
         name = await self._disk.run(os.path.realpath, place.path)
         lock = self._edited.setdefault(name, asyncio.Lock())
 
         async def alone() -> T:
             async with lock:
+                if may_last:  # many edits of a large file: seconds, in which others want a thread
+                    return await self._disk.run_long(lambda _: work())
                 return await self._disk.run(work)
 
         task = asyncio.create_task(alone())
