@@ -14,7 +14,7 @@ from aiohttp.web_response import StreamResponse
 from aiohttp.web_server import Server
 
 from sandpod_runtime import trace
-from sandpod_runtime.errors import Fault
+from sandpod_runtime.errors import Fault, invalid
 from sandpod_runtime.wire import Request, fault_reply
 
 # Connections come before any credential: strangers must not take all descriptors, or wait for ever.
@@ -76,7 +76,7 @@ class Connection(RequestHandler):
         known = cast("Request", request)
         known.id = known.id or trace.enter(request.headers).request_id
         if status == 400:
-            fault = Fault("VALIDATION_FAILED", f"this is not HTTP/1.1: {message}"[:500])
+            fault = invalid("request", f"this is not HTTP/1.1: {message}"[:500])
         else:
             logger.error("a request failed", exc_info=exc)
             fault = Fault("INTERNAL_ERROR", "the runtime failed; its log says how")

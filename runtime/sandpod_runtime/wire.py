@@ -91,7 +91,7 @@ class Bodies:
         try:
             data = await self._bytes(request)
         except (RequestPayloadError, ValueError) as error:
-            raise Fault("VALIDATION_FAILED", f"the request's body cannot be read: {error}") from error
+            raise invalid("body", f"it cannot be read: {error}") from error
         # The request was admitted, and the end may have begun while its body was on its way.
         self._life.refuse_when_over()
         return decoded(data, decoder)

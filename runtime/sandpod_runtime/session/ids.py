@@ -8,14 +8,14 @@ NO_SESSION = "__DISABLE_SESSION__"
 LONGEST = 256
 
 
-def named(given: str | None) -> str | None:
+def named(given: str | None, *, field: str = "sessionId") -> str | None:
     """The session that a body names; None for a stateless request."""
     if not given or given == NO_SESSION:
         return None
     if not given.strip():
-        raise invalid("sessionId", "a session id cannot be blank")
+        raise invalid(field, "a session id cannot be blank")
     if len(given) > LONGEST or not given.isprintable():
-        raise invalid("sessionId", f"a session id is at most {LONGEST} printable characters")
+        raise invalid(field, f"a session id is at most {LONGEST} printable characters")
     return given
 
 

@@ -188,7 +188,7 @@ def _id(given: str | None, *, field: str) -> str:
         raise invalid(field, "give a session's id")
     if given == NO_SESSION:
         raise invalid(field, f"{NO_SESSION} means that there is no session")
-    found = named(given)
+    found = named(given, field=field)
     assert found is not None
     return found
 

@@ -68,7 +68,9 @@ async def test_what_is_not_http_gets_the_cors_headers_and_an_error_body_too(runt
     status, headers, body = await raw(runtime, b"NONSENSE\r\n\r\n")
     assert status == 400
     assert {name: headers.get(name) for name in CORS} == CORS
-    check_fault(json.loads(body), code="VALIDATION_FAILED", status=400)
+    fault = json.loads(body)
+    check_fault(fault, code="VALIDATION_FAILED", status=400)
+    assert [problem["field"] for problem in fault["context"]["validationErrors"]] == ["request"]
 
 
 @pytest.mark.parametrize(

@@ -60,7 +60,11 @@ async def test_of_twenty_creates_at_once_one_succeeds_and_there_is_one_shell(
 @pytest.mark.parametrize("given", ["", " ", "__DISABLE_SESSION__", "a\nb", "x" * 257, None])
 async def test_ids_that_cannot_be_are_refused(sessions: Sessions, given: str | None) -> None:
     if given:
-        assert (await sessions.create(given, status=400))["code"] == "VALIDATION_FAILED"
+        found = await sessions.create(given, status=400)
+        assert (found["code"], found["context"]["validationErrors"][0]["field"]) == (
+            "VALIDATION_FAILED",
+            "id",
+        )
     assert (await sessions.post("/api/session/delete", 400, sessionId=given))["code"] == "VALIDATION_FAILED"
 
 
