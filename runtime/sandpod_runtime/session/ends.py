@@ -13,6 +13,14 @@ def deleted(session_id: str) -> Fault:
     )
 
 
+def stopping(session_id: str) -> Fault:
+    return Fault(
+        "SESSION_DESTROYED",
+        f"the runtime is stopping, and ends what runs in the session {session_id}",
+        context={"sessionId": session_id},
+    )
+
+
 def terminated(session_id: str, reason: str, *, exit_code: int | None = None) -> Fault:
     return Fault(
         "SESSION_TERMINATED",

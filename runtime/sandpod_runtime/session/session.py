@@ -221,9 +221,9 @@ class Session:
         if self._ending is not None:
             await asyncio.wait([self._ending], timeout=_FAREWELL)
 
-    def delete(self) -> None:
-        """End it now. What runs in it is told so."""
-        self._finish(ends.deleted(self.id))
+    def end(self, fault: Fault) -> None:
+        """Now. What runs in it is told so."""
+        self._finish(fault)
 
     async def _in_turn(
         self, work: Callable[[], Awaitable[Report]], *, on_leave: Callable[[], None] = lambda: None

@@ -12,6 +12,7 @@ from sandpod_runtime.disk import Disk, fault_of
 from sandpod_runtime.environment import Environment, merged
 from sandpod_runtime.errors import Fault
 from sandpod_runtime.process.commands import Commands
+from sandpod_runtime.session import ends
 from sandpod_runtime.session.maker import Maker
 from sandpod_runtime.session.session import Session
 from sandpod_runtime.session.store import Saved, Store, StoreError
@@ -98,7 +99,7 @@ class Sessions:
         saved = self._saved.pop(session_id, None)
         ended = self._ended.pop(session_id, None)
         if session is not None:
-            session.delete()
+            session.end(ends.deleted(session_id))
             await session.gone()
         elif saved is None and ended is None:
             reason = f"there is no session {session_id}"
@@ -153,7 +154,7 @@ class Sessions:
 
     def close(self) -> None:
         for session in [*self._living.values()]:
-            session.delete()
+            session.end(ends.stopping(session.id))
         self._maker.close()
 
     async def _state_of(self, session: Session) -> Saved | None:

@@ -49,6 +49,20 @@ async def test_sigterm_ends_it_well_with_what_runs(sleepy: Sleepy) -> None:
     assert said["running"]["commands"] == 1
 
 
+async def test_what_runs_in_a_session_is_told_that_the_runtime_stops(sleepy: Sleepy) -> None:
+    sleeper = sleepy(sleep_after=None)
+    async with aiohttp.ClientSession(sleeper.runtime.url) as http:
+        body = {"command": "touch ready; sleep 1235.6", "sessionId": "s"}
+        running = asyncio.create_task(http.post("/api/execute", json=body))
+        await soon(lambda: (sleeper.runtime.workspace / "ready").exists())
+        sleeper.runtime.process.send_signal(signal.SIGTERM)
+        async with await running as response:
+            found = await response.json()
+    assert (response.status, found["code"]) == (410, "SESSION_DESTROYED")
+    assert "the runtime is stopping" in found["message"]
+    await asleep(sleeper)
+
+
 async def test_the_first_reason_is_the_one(sleepy: Sleepy) -> None:
     sleeper = sleepy(sleep_after=None)
     async with aiohttp.ClientSession(sleeper.runtime.url) as http:
