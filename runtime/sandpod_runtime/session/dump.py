@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable
 
 from sandpod_runtime.process import procfs
+from sandpod_runtime.process.leader import Leader
 from sandpod_runtime.session import exports
 
 # Set by the shell itself, or of no meaning in another one.
@@ -37,6 +38,9 @@ for REPLY in $(\builtin compgen -v); do case $REPLY in IFS|REPLY|"""
 \builtin declare -F; \builtin printf '\0'
 for REPLY in "${!BASH_ALIASES[@]}"; do
 \builtin printf '\\builtin alias -- %q=%q\n' "$REPLY" "${BASH_ALIASES[$REPLY]}"
+done
+for ((REPLY = ${#DIRSTACK[@]} - 1; REPLY > 0; REPLY--)); do
+\builtin printf '\\builtin pushd -n -- %q >/dev/null\n' "${DIRSTACK[REPLY]}"
 done; \builtin printf '\0'
 )"""
 ).encode()
@@ -127,7 +131,25 @@ def _quoted(value: bytes) -> bytes:
     return b"'" + value.replace(b"'", b"'\\''") + b"'"
 
 
-def left_open(pid: int) -> list[str]:
+def limits(pid: int) -> set[bytes]:
+    """The resource limits of a process, a line each."""
+    try:
+        return set(procfs.read(f"/proc/{pid}/limits").splitlines())
+    except OSError:
+        return set()
+
+
+def left_behind(leader: Leader, *, began_with: set[bytes]) -> list[str]:
+    """What is not in a shell's state, but with it. `began_with` are its limits."""
+    found = _left_open(leader.pid)
+    if changed := [line[:25].decode().strip() for line in limits(leader.pid) - began_with]:
+        found.append(f"limits: {', '.join(sorted(changed))}")
+    if count := leader.has_started():
+        found.append(f"processes in the background: {count}")
+    return found
+
+
+def _left_open(pid: int) -> list[str]:
     """Descriptors that commands left open for later ones. The shell's own are closed on exec."""
     root = f"/proc/{pid}"
     found: list[int] = []

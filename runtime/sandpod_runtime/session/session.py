@@ -91,6 +91,7 @@ class Session:
             raise
         finally:
             channel.forget_reader()
+        self._limits = dump.limits(self._leader.pid)
         channel.send(dialect.open(Where(directory=directory, previous=environ.get("OLDPWD"))))
 
     @property
@@ -200,9 +201,7 @@ class Session:
         except TimeoutError:
             environ = dict(self.exported)
             return Snapshot(directory=self.directory, environ=environ, script=b"", lost=[_UNASKED])
-        found.lost.extend(dump.left_open(self._leader.pid))
-        if count := self._leader.has_started():
-            found.lost.append(f"processes in the background: {count}")
+        found.lost.extend(dump.left_behind(self._leader, began_with=self._limits))
         return found
 
     async def restore(self, script: bytes) -> None:

@@ -50,6 +50,7 @@ two lines"; plain=$'tab\there'; readonly FIXED=1; declare -rx BOTH='x y'; declar
 declare -l low=ABC
 list=(one 'two three' [7]=far); declare -A map=([key]=value ['odd "key"']='$(no)'); unset PAGER; IFS=:
 alias ll='echo "aliased"'; set -- first 'second one'
+dirs -c; pushd -n /usr >/dev/null; pushd -n "/no such place" >/dev/null
 """
 FUNCTIONS = """g() { case $1 in +(a|b)) echo "matched $1";; esac; }; f() { local x=$1; cat <<END
 here $x
@@ -58,6 +59,7 @@ END
 SHOW = r"""pwd; umask; set +o | grep -c -e '-o pipefail' -e '-o noglob'; echo "$EXPORTED,$plain,$low"
 number+=1; echo $number; echo "${list[7]}" "${#list[@]}" "${map[key]}" "${map[odd "key"]}"; ll; echo $# "$2"
 g ab; f ab; bash -c 'f b; echo "$EXPORTED"'; declare -p FIXED BOTH; printf %q "$IFS"
+printf '%s,' "${DIRSTACK[@]}"
 """
 
 
@@ -88,14 +90,19 @@ async def test_a_session_is_as_it_was_after_a_restart(start: Start, tmp_path: Pa
 
 async def test_what_cannot_be_saved_is_listed(start: Start, tmp_path: Path) -> None:
     runtime = start(arguments=["--state", str(tmp_path / "state")])
-    await run(runtime, "trap 'echo bye' EXIT; trap : USR1; exec 7>/dev/null; sleep 48.0161 &")
+    await run(runtime, "trap 'echo bye' EXIT; trap : USR1; exec 7>/dev/null; ulimit -n 99; sleep 48.0161 &")
     async with speaking(runtime) as call:
         found = await call("/api/session/save")
         assert found["persistent"] is True
         assert found["sessions"] == [
             {
                 "id": "s",
-                "lost": ["traps: EXIT, SIGUSR1", "open descriptors: 7", "processes in the background: 1"],
+                "lost": [
+                    "traps: EXIT, SIGUSR1",
+                    "open descriptors: 7",
+                    "limits: Max open files",
+                    "processes in the background: 1",
+                ],
             }
         ]
     files = list((tmp_path / "state" / "sessions").iterdir())
