@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.runtime import Runtime
+from tests.support.waiting import eventually
 
 DOCUMENT = Path(__file__).parents[3] / "docs" / "runtime" / "terminals.md"
 
@@ -71,7 +72,12 @@ def test_it_is_a_terminal(screen: Screen, runtime: Runtime) -> None:
     screen.process.send_signal(signal.SIGWINCH)
     screen.type("sh -c 'until stty size | grep 20; do sleep 0.05; done'\r")
     screen.wait_for("20 70\r\n")
-    screen.type("sleep 600\r\x03echo interr''upted\r")
+    screen.type("sleep 600\r")
+    # Before it runs there is nothing to interrupt, and an interrupt drops what was typed ahead.
+    eventually(lambda: "sleep 600" in runtime.descendants().values(), timeout=20, every=0.02)
+    screen.type("\x03")
+    eventually(lambda: "sleep 600" not in runtime.descendants().values(), timeout=20, every=0.02)
+    screen.type("echo interr''upted\r")
     screen.wait_for("interrupted\r\n")
     screen.type("exit 7\r")
     assert screen.process.wait(timeout=20) == 7
