@@ -27,6 +27,7 @@ def move(source: str, destination: str, *, check: Check) -> str:
     final = _prepared(source, destination)
     try:
         os.rename(source, final)
+        _drop_other_name(source, final)
     except OSError as error:
         if error.errno != errno.EXDEV:
             # Two paths are involved: the source is what the client knows this by.
@@ -34,6 +35,19 @@ def move(source: str, destination: str, *, check: Check) -> str:
         _place_copy(source, final, check=check)
         remove(source, check=check)
     return final
+
+
+def _drop_other_name(source: str, final: str) -> None:
+    """Of two names of one file: a rename of the one to the other does nothing, and says that it worked."""
+    with contextlib.suppress(FileNotFoundError):
+        is_one_file = os.path.samestat(os.lstat(source), os.lstat(final))
+        if is_one_file and _entry(source) != _entry(final):
+            os.unlink(source)
+
+
+def _entry(path: str) -> tuple[str, str]:
+    above, name = os.path.split(path.rstrip("/"))
+    return os.path.realpath(above), name
 
 
 def copy(source: str, destination: str, *, recursive: bool, check: Check) -> str:

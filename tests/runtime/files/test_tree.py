@@ -121,6 +121,16 @@ class TestMoving:
             assert (problem["field"], problem["code"]) == (bad, "INVALID_PATH")
 
 
+async def test_a_file_that_is_moved_to_its_other_name_has_only_that(call: Call, runtime: Runtime) -> None:
+    """The kernel's rename does nothing here, and says that it worked."""
+    (runtime.workspace / "one").write_text("content")
+    (runtime.workspace / "two").hardlink_to(runtime.workspace / "one")
+    await call("move", sourcePath="one", destinationPath="two")
+    assert not (runtime.workspace / "one").exists()
+    await call("move", sourcePath="two", destinationPath="./two")
+    assert (runtime.workspace / "two").read_text() == "content"
+
+
 async def test_a_directory_is_copied_only_with_recursive(call: Call, runtime: Runtime) -> None:
     (runtime.workspace / "from/sub").mkdir(parents=True)
     (runtime.workspace / "from/sub/file").write_text("content")
