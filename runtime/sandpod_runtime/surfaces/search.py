@@ -24,7 +24,7 @@ from sandpod_runtime.models.search import (
     GrepSummary,
     Match,
 )
-from sandpod_runtime.paths import checked, resolved
+from sandpod_runtime.paths import checked, resolved, shown
 from sandpod_runtime.process.captured import Captured, captured
 from sandpod_runtime.process.commands import Commands
 from sandpod_runtime.process.spawn import SpawnError
@@ -40,6 +40,8 @@ _LARGEST_REQUEST = 100_000
 # The worker stops by itself; it is killed when it does not come back from a regular expression.
 _GRACE_SECONDS = 2.0
 _KILLED = 137
+_STDERR_SHOWN = 1000
+_OPERATION = "file.search"
 _ERRORS = (
     "FILE_NOT_FOUND",
     "NOT_DIRECTORY",
@@ -151,7 +153,7 @@ class Search:
         outcome = await self._disk.run(_understood, done, result, summary)
         if isinstance(outcome, Outcome):
             return outcome
-        raise _failed(outcome, path=root)
+        raise _failed(outcome, done, path=root)
 
     async def _captured(self, argument: str, *, timeout: float) -> Captured:
         from sandpod_runtime.search.start import program
@@ -197,10 +199,16 @@ def _understood(
         return {"broken": True}
 
 
-def _failed(last: dict[str, Any], *, path: str) -> Fault:
+def _failed(last: dict[str, Any], done: Captured, *, path: str) -> Fault:
     if "problem" in last:
         return invalid("pattern", f"this cannot be searched for: {last['problem']}", code="INVALID_PATTERN")
     number = last.get("errno")
     if isinstance(number, int):
-        return fault_of(OSError(number, os.strerror(number)), path=path, operation="file.search")
-    return Fault("FILESYSTEM_ERROR", "the search ended without an answer", context={"path": path})
+        return fault_of(OSError(number, os.strerror(number)), path=path, operation=_OPERATION)
+    said = done.stderr.decode("utf-8", "replace")[-_STDERR_SHOWN:]
+    return Fault(
+        "FILESYSTEM_ERROR",
+        "the search ended without an answer",
+        context={"path": shown(path), "operation": _OPERATION, "stderr": said, "exitCode": done.exit_code},
+        operation=_OPERATION,
+    )

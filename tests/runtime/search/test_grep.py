@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -160,6 +161,22 @@ async def test_so_many_searches_run_at_once(
     body = {"path": str(root), "pattern": "x", "include": ["nothing"]}
     while (await http.post("/api/files/grep", json=body)).status == 409:
         pass
+
+
+async def test_a_worker_that_somebody_ends_is_told_with_how(
+    http: aiohttp.ClientSession, runtime: Runtime, root: Path
+) -> None:
+    (root / "trap").write_text("a" * 60 + "!\n")
+    body = {"path": str(root), "pattern": _HANGS, "timeoutMs": 60_000}
+    search = asyncio.create_task(http.post("/api/files/grep", json=body))
+    await soon(lambda: any("search-worker" in line for line in runtime.descendants().values()))
+    (pid,) = runtime.descendants()
+    os.kill(pid, signal.SIGTERM)
+    async with await search as response:
+        found = await response.json()
+    assert (response.status, found["code"]) == (500, "FILESYSTEM_ERROR")
+    assert found["context"]["path"] == str(root)
+    assert found["context"]["exitCode"] == 128 + signal.SIGTERM
 
 
 async def test_the_worker_has_nothing_of_the_runtimes_environment(
