@@ -13,6 +13,7 @@ from aiohttp.web_response import StreamResponse
 
 from sandpod_runtime.disk import Disk, fault_of
 from sandpod_runtime.errors import Fault, invalid
+from sandpod_runtime.files.listing import tidied
 from sandpod_runtime.limits import Slots
 from sandpod_runtime.models.search import (
     FindReply,
@@ -97,7 +98,7 @@ class Search:
 
     async def _find(self, request: Request) -> StreamResponse:
         body = await self._bodies.read(request, _find_decoder)
-        root = resolved(checked(body.path), base=self._directory(named(body.session_id)))
+        root = self._root(body)
         outcome = await self._run("find", body, root=root, result=FoundFile, summary=FindSummary)
         return reply(
             FindReply(
@@ -111,7 +112,7 @@ class Search:
 
     async def _grep(self, request: Request) -> StreamResponse:
         body = await self._bodies.read(request, _grep_decoder)
-        root = resolved(checked(body.path), base=self._directory(named(body.session_id)))
+        root = self._root(body)
         outcome = await self._run("grep", body, root=root, result=Match, summary=GrepSummary)
         summary = outcome.summary
         return reply(
@@ -129,6 +130,9 @@ class Search:
                 truncated=summary.truncated,
             )
         )
+
+    def _root(self, body: FindRequest | GrepRequest) -> str:
+        return tidied(resolved(checked(body.path), base=self._directory(named(body.session_id))))
 
     async def _run(
         self,

@@ -45,6 +45,13 @@ async def test_a_name_is_looked_for_everywhere_below(http: aiohttp.ClientSession
     assert one["modifiedAt"].endswith("Z")
 
 
+@pytest.mark.parametrize("given", ["{root}/.", "{root}//./src/..//", "{root}/"])
+async def test_absolute_paths_are_tidy(http: aiohttp.ClientSession, root: Path, given: str) -> None:
+    answer = await found(http, given.format(root=root), "b.txt")
+    (one,) = answer["files"]
+    assert one["absolutePath"] in (f"{root}/b.txt", f"{root}/src/../b.txt")
+
+
 async def test_a_pattern_with_a_slash_is_a_path(http: aiohttp.ClientSession, root: Path) -> None:
     assert names(await found(http, root, "src/*.py")) == ["src/a.py"]
     assert names(await found(http, root, "src/**/*.py")) == ["src/a.py", "src/deep/er/c.py"]
