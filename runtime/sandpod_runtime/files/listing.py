@@ -8,7 +8,7 @@ from itertools import islice
 
 from msgspec import UNSET
 
-from sandpod_runtime.clock import timestamp
+from sandpod_runtime.clock import file_time
 from sandpod_runtime.files.accounts import groups, users
 from sandpod_runtime.files.modes import symbolic
 from sandpod_runtime.models.files import FileEntry, OwnerPermissions
@@ -70,7 +70,7 @@ def entry(path: str, found: os.stat_result, *, relative: str) -> FileEntry:
         relative_path=shown(relative),
         type=_kind(mode),
         size=found.st_size,
-        modified_at=when(found.st_mtime),
+        modified_at=file_time(found.st_mtime),
         mode=symbolic(mode),
         permissions=OwnerPermissions(
             readable=bool(mode & stat.S_IRUSR),
@@ -85,13 +85,6 @@ def entry(path: str, found: os.stat_result, *, relative: str) -> FileEntry:
         hidden=name.startswith("."),
         target=_target(path) if stat.S_ISLNK(mode) else UNSET,
     )
-
-
-def when(seconds: float) -> str:
-    try:
-        return timestamp(seconds)
-    except (OverflowError, ValueError, OSError):
-        return timestamp(0)  # a year that no calendar has: anybody can give a file one
 
 
 def tidied(path: str) -> str:

@@ -6,7 +6,7 @@ import stat
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from sandpod_runtime.clock import timestamp
+from sandpod_runtime.clock import file_time
 from sandpod_runtime.search.asked import Globs, shown, walked
 from sandpod_runtime.search.walk import Found
 
@@ -34,7 +34,7 @@ def find(request: Json, output: "Output", summary: Json) -> None:
                 "relativePath": shown(found.name),
                 "type": _kind(info),
                 "size": info.st_size,
-                "modifiedAt": timestamp(info.st_mtime),
+                "modifiedAt": file_time(info.st_mtime),
             }
         )
 

@@ -9,9 +9,10 @@ import msgspec
 from aiohttp.web_response import Response, StreamResponse
 from msgspec import UNSET
 
+from sandpod_runtime.clock import file_time
 from sandpod_runtime.disk import Disk, told
 from sandpod_runtime.files.accounts import groups, users
-from sandpod_runtime.files.listing import Listing, entry, when
+from sandpod_runtime.files.listing import Listing, entry
 from sandpod_runtime.files.places import Places
 from sandpod_runtime.models.files import (
     ExistsReply,
@@ -100,8 +101,8 @@ class FileListing:
             return StatReply(
                 path=place.given,
                 file=entry(place.path, found, relative=name),
-                accessed_at=when(found.st_atime),
-                changed_at=when(found.st_ctime),
+                accessed_at=file_time(found.st_atime),
+                changed_at=file_time(found.st_ctime),
                 links=found.st_nlink,
                 device=found.st_dev,
                 inode=found.st_ino,
