@@ -110,6 +110,7 @@ async def test_a_relative_path_starts_from_the_workspace(
 ) -> None:
     (runtime.workspace / "to-find").write_text("")
     assert "to-find" in names(await found(http, ".", "to-*"))
+    (runtime.workspace / "to-find").unlink()
 
 
 @pytest.mark.parametrize(
