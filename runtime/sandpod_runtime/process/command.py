@@ -121,6 +121,7 @@ class Command:
 
     def signal(self, number: int, *, whole_tree: bool) -> None:
         if whole_tree:
+            self._table.look()  # nobody looks again for those whom this misses
             tree.send(self._members(), number)
         elif self._exit_code is None:
             # It is not reaped yet, so that the pid is still its own.

@@ -16,19 +16,23 @@ GRACE = 5.0
 PATIENCE = 5.0
 _FIRST_PAUSE = 0.002
 _LAST_PAUSE = 0.05
-# Many commands may be ending at once: they share a look at /proc that is this fresh.
-_FRESH = 0.01
+# Many commands may be ending at once: they share a look at /proc that is this fresh, or no older than it took
+# to look. Otherwise a crowd that is killed would keep everybody else waiting for looks.
+_FRESH = 0.002
 # Where processes come and go all the time, no look at /proc is complete; so many empty ones are enough.
 _EMPTY_LOOKS = 5
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Found:
-    """Living processes, what to signal to reach them all, and whether none can have been missed."""
+    """Living processes, what to signal to reach them all, whether none can have been missed, and which look
+    at /proc it was that showed them.
+    """
 
     pids: set[int]
     targets: set[int]
     complete: bool
+    look: int
 
 
 class ProcessTable:
@@ -38,7 +42,9 @@ class ProcessTable:
         self._marks = marks
         self._own = os.getpid()
         self._own_group = os.getpgrp()
-        self._seen_at = float("-inf")
+        self._stale_at = float("-inf")
+        self._looks = 0
+        self._last_mark = 0
         self._complete = False
         self._alive: dict[int, procfs.Stat] = {}
         self._children: dict[int, list[int]] = {}
@@ -51,16 +57,9 @@ class ProcessTable:
 
     def members(self, *, root: int | None, mark: int) -> Found:
         """What lives of a command: below its shell (`root`, until it is reaped), or with its mark."""
-        if time.monotonic() - self._seen_at > _FRESH:
+        # Whatever had begun by then is seen with all that it has started: only they can start more.
+        if time.monotonic() > self._stale_at or mark > self._last_mark:
             self.look()
-        found = self._members(root=root, mark=mark)
-        if not found.pids:
-            # "Nothing is left" must be true now, not a moment ago.
-            self.look()
-            found = self._members(root=root, mark=mark)
-        return found
-
-    def _members(self, *, root: int | None, mark: int) -> Found:
         starts = list(self._bearers.get(mark, ()))
         if root is not None:
             starts.append(root)
@@ -72,9 +71,12 @@ class ProcessTable:
         # a session, and every command has sessions of its own. Not both ways: many programs take a second
         # SIGTERM for impatience.
         targets = {pid if group in (0, self._own_group) else -group for pid, group in groups.items()}
-        return Found(pids=set(groups), targets=targets, complete=self._complete)
+        return Found(pids=set(groups), targets=targets, complete=self._complete, look=self._looks)
 
     def look(self) -> None:
+        begun = time.monotonic()
+        self._looks += 1
+        self._last_mark = self._marks.last
         processes, self._complete = procfs.processes()
         self._children = {}
         for pid, stat in processes.items():
@@ -91,7 +93,8 @@ class ProcessTable:
                 continue
             if mark is not None:
                 self._bearers.setdefault(mark, []).append(pid)
-        self._seen_at = time.monotonic()
+        now = time.monotonic()
+        self._stale_at = now + max(_FRESH, now - begun)
 
     def _below(self, starts: Iterable[int]) -> set[int]:
         found: set[int] = set()
@@ -123,16 +126,18 @@ async def end(find: Callable[[], Found], *, grace: float = GRACE, patience: floa
 async def _gone(find: Callable[[], Found], *, seconds: float, kill: bool = False) -> bool:
     deadline = time.monotonic() + seconds
     pause = _FIRST_PAUSE
-    empty = 0
+    empty: set[int] = set()
     while True:
         found = find()
         if found.pids:
-            empty = 0
+            empty.clear()
             if kill:
                 # Again and again: a process may fork between the look and the signal.
                 send(found, signal.SIGKILL)
-        elif found.complete or (empty := empty + 1) >= _EMPTY_LOOKS:
-            return True
+        else:
+            empty.add(found.look)
+            if found.complete or len(empty) >= _EMPTY_LOOKS:
+                return True
         if time.monotonic() > deadline:
             return False
         await asyncio.sleep(pause)
