@@ -121,8 +121,7 @@ class Command:
 
     def signal(self, number: int, *, whole_tree: bool) -> None:
         if whole_tree:
-            self._table.look()  # nobody looks again for those whom this misses
-            tree.send(self._members(), number)
+            tree.send(self._members(time.monotonic()), number)
         elif self._exit_code is None:
             # It is not reaped yet, so that the pid is still its own.
             with contextlib.suppress(ProcessLookupError, PermissionError):
@@ -145,8 +144,9 @@ class Command:
             self._killing = None
             self._settle()
 
-    def _members(self) -> tree.Found:
-        return self._table.members(root=self.pid if self._exit_code is None else None, mark=self._mark)
+    def _members(self, since: float) -> tree.Found:
+        root = self.pid if self._exit_code is None else None
+        return self._table.members(root=root, mark=self._mark, since=since)
 
     def _stop_draining(self) -> None:
         for pipe in self._pipes:

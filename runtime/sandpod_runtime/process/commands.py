@@ -110,7 +110,8 @@ class Commands:
         self._closed = True
         if not await tree.end(self._table.descendants, grace=_SHUTDOWN_GRACE):
             logger.warning(
-                "processes outlived SIGKILL", extra={"pids": sorted(self._table.descendants().pids)}
+                "processes outlived SIGKILL",
+                extra={"pids": sorted(self._table.descendants(time.monotonic()).pids)},
             )
 
     def _refuse_when_closed(self) -> None:

@@ -1,5 +1,6 @@
 """A program that leads a terminal: its processes are found as those of a command are, and it has no pipes."""
 
+import time
 from collections.abc import Callable
 
 from sandpod_runtime.process import tree
@@ -21,10 +22,9 @@ class Leader:
         self._lives = False
         self._on_exit(status)
 
-    def members(self) -> tree.Found:
-        return self._table.members(root=self.pid if self._lives else None, mark=self._mark)
+    def members(self, since: float) -> tree.Found:
+        return self._table.members(root=self.pid if self._lives else None, mark=self._mark, since=since)
 
     def has_started(self) -> int:
         """How many processes it has started that live now: what was seen a moment ago may have ended."""
-        self._table.look()
-        return len(self.members().pids - {self.pid})
+        return len(self.members(time.monotonic()).pids - {self.pid})

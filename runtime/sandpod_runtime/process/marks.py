@@ -24,13 +24,13 @@ _COUNT_BITS = 36
 
 class Marks:
     def __init__(self) -> None:
-        self.last = _BASE | int.from_bytes(os.urandom(_RANDOM_BYTES)) << _COUNT_BITS
+        self._last = _BASE | int.from_bytes(os.urandom(_RANDOM_BYTES)) << _COUNT_BITS
         self._hard = resource.getrlimit(resource.RLIMIT_RTTIME)[1]
         self._by_limit = self._hard == resource.RLIM_INFINITY and self._limit_works()
 
     def new(self) -> int:
-        self.last += 1
-        return self.last
+        self._last += 1
+        return self._last
 
     def put_on(self, mark: int, environ: dict[str, str]) -> dict[str, str]:
         """Make the next child bear `mark`; returns the environment to start it with."""
@@ -53,7 +53,7 @@ class Marks:
 
     def _limit_works(self) -> bool:
         try:
-            resource.setrlimit(resource.RLIMIT_RTTIME, (self.last, self._hard))
-            return procfs.realtime_limit(procfs.read("/proc/self/limits")) == self.last
+            resource.setrlimit(resource.RLIMIT_RTTIME, (self._last, self._hard))
+            return procfs.realtime_limit(procfs.read("/proc/self/limits")) == self._last
         except (OSError, ValueError):
             return False

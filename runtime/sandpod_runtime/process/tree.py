@@ -19,6 +19,8 @@ _LAST_PAUSE = 0.05
 # Many commands may be ending at once: they share a look at /proc that is this fresh, or no older than it took
 # to look. Otherwise a crowd that is killed would keep everybody else waiting for looks.
 _FRESH = 0.002
+# A process may start another and end while we look: then one look shows neither, and the next one shows it.
+_ENOUGH_LOOKS = 2
 # Where processes come and go all the time, no look at /proc is complete; so many empty ones are enough.
 _EMPTY_LOOKS = 5
 
@@ -44,22 +46,22 @@ class ProcessTable:
         self._own_group = os.getpgrp()
         self._stale_at = float("-inf")
         self._looks = 0
-        self._last_mark = 0
+        self._begun_at = float("-inf")
         self._complete = False
         self._alive: dict[int, procfs.Stat] = {}
         self._children: dict[int, list[int]] = {}
         self._bearers: dict[int, list[int]] = {}
 
-    def descendants(self) -> Found:
+    def descendants(self, since: float) -> Found:
         """All that lives below the runtime."""
-        self.look()
+        self._look_again(since)
         return self._found(self._below([self._own]))
 
-    def members(self, *, root: int | None, mark: int) -> Found:
-        """What lives of a command: below its shell (`root`, until it is reaped), or with its mark."""
-        # Whatever had begun by then is seen with all that it has started: only they can start more.
-        if time.monotonic() > self._stale_at or mark > self._last_mark:
-            self.look()
+    def members(self, *, root: int | None, mark: int, since: float) -> Found:
+        """What lives of a command: below its shell (`root`, until it is reaped), or with its mark. Not as it
+        was before `since`.
+        """
+        self._look_again(since)
         starts = list(self._bearers.get(mark, ()))
         if root is not None:
             starts.append(root)
@@ -73,10 +75,12 @@ class ProcessTable:
         targets = {pid if group in (0, self._own_group) else -group for pid, group in groups.items()}
         return Found(pids=set(groups), targets=targets, complete=self._complete, look=self._looks)
 
-    def look(self) -> None:
+    def _look_again(self, since: float) -> None:
         begun = time.monotonic()
+        if self._begun_at >= since and begun <= self._stale_at:
+            return
+        self._begun_at = begun
         self._looks += 1
-        self._last_mark = self._marks.last
         processes, self._complete = procfs.processes()
         self._children = {}
         for pid, stat in processes.items():
@@ -113,22 +117,24 @@ def send(found: Found, number: int) -> None:
             os.kill(target, number)
 
 
-async def end(find: Callable[[], Found], *, grace: float = GRACE, patience: float = PATIENCE) -> bool:
+async def end(find: Callable[[float], Found], *, grace: float = GRACE, patience: float = PATIENCE) -> bool:
     """SIGTERM to all that `find` finds, SIGKILL after `grace`; False when something outlives even that."""
-    found = find()
+    since = time.monotonic()
+    await asyncio.sleep(0)  # so that all who begin in this turn share a look
+    found = find(since)
     send(found, signal.SIGTERM)
     send(found, signal.SIGCONT)  # a stopped process would not hear the first
-    if await _gone(find, seconds=grace):
+    if await _gone(find, since, seconds=grace):
         return True
-    return await _gone(find, seconds=patience, kill=True)
+    return await _gone(find, since, seconds=patience, kill=True)
 
 
-async def _gone(find: Callable[[], Found], *, seconds: float, kill: bool = False) -> bool:
+async def _gone(find: Callable[[float], Found], since: float, *, seconds: float, kill: bool = False) -> bool:
     deadline = time.monotonic() + seconds
     pause = _FIRST_PAUSE
     empty: set[int] = set()
     while True:
-        found = find()
+        found = find(since)
         if found.pids:
             empty.clear()
             if kill:
@@ -136,9 +142,10 @@ async def _gone(find: Callable[[], Found], *, seconds: float, kill: bool = False
                 send(found, signal.SIGKILL)
         else:
             empty.add(found.look)
-            if found.complete or len(empty) >= _EMPTY_LOOKS:
+            if len(empty) >= (_ENOUGH_LOOKS if found.complete else _EMPTY_LOOKS):
                 return True
         if time.monotonic() > deadline:
             return False
+        since = time.monotonic()
         await asyncio.sleep(pause)
         pause = min(pause * 1.5, _LAST_PAUSE)
