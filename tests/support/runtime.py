@@ -49,7 +49,11 @@ class Runtime:
         self._log = (self._scratch / "log").open("w+b")
         command = [*prefix, sys.executable, "-I", "-m", "sandpod_runtime", "--port", "0"]
         command += ["--workspace", str(self.workspace), "--log-level", "debug", *arguments]
-        variables = dict(os.environ if environ is None else environ)
+        # What a developer's shells do when they start is none of the tests' business.
+        home = self._scratch / "home"
+        home.mkdir(mode=0o777)
+        home.chmod(0o777)
+        variables = dict(os.environ | {"HOME": str(home)} if environ is None else environ)
         if insecure:
             command.append("--insecure")
         else:
@@ -102,9 +106,15 @@ class Runtime:
     def dispose(self) -> None:
         """Whatever happened: nothing of it stays."""
         left = self.descendants()
+        self.end_descendants()
         if self.process.poll() is None:
-            self.process.kill()
-            self.process.wait()
+            # Not by SIGKILL, which would leave its private directories behind.
+            self.process.terminate()
+            try:
+                self.process.wait(timeout=10)
+            except subprocess.TimeoutExpired:
+                self.process.kill()
+                self.process.wait()
         for pid in left:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
