@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+# As in a pod. Tests let the runtime log every request.
+QUIETLY = ("--log-level", "info")
 BEGIN, END = "<!-- figures: begin -->", "<!-- figures: end -->"
 
 

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from tests.bench.stats import Row, Section
+from tests.bench.stats import QUIETLY, Row, Section
 from tests.support.runtime import Runtime
 
 SIZE = 1 << 30
@@ -28,7 +28,7 @@ LINES = "yes 'a line of some length, as programs write it' | head -c 1073741824"
 
 def measure() -> list[Section]:
     """All rows in one run, on one disk."""
-    runtime = Runtime()
+    runtime = Runtime(arguments=QUIETLY)
     try:
         return [_streams(runtime), _files(runtime)]
     finally:
