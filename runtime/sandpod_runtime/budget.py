@@ -37,6 +37,30 @@ class Budget:
         self.dropped += count
 
 
+class Share:
+    """What one output holds of the budget. The first bytes, `floor` of them, it may have whatever the budget
+    says.
+    """
+
+    def __init__(self, budget: Budget, *, floor: int) -> None:
+        self._budget = budget
+        self._free = floor
+        self._charged = 0
+
+    def grant(self, count: int) -> int:
+        """How many of so many more bytes may be held: all of them, or what the floor has left."""
+        free = min(self._free, count)
+        self._free -= free
+        if not self._budget.take(count - free):
+            return free
+        self._charged += count - free
+        return count
+
+    def release(self) -> None:
+        self._budget.give(self._charged)
+        self._charged = 0
+
+
 def for_this_machine(*, limit_files: Iterable[str | Path] = _LIMIT_FILES) -> Budget:
     """Half of what the container may use."""
     return Budget(min(LARGEST, max(SMALLEST, _memory(limit_files) // 2)))

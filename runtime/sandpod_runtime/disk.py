@@ -100,6 +100,12 @@ def told(path: str, operation: str) -> Generator[None]:
         raise fault_of(error, path=path, operation=operation) from error
 
 
+def write_all(descriptor: int, data: bytes) -> None:
+    rest = memoryview(data)
+    while rest:
+        rest = rest[os.write(descriptor, rest) :]
+
+
 def fault_of(error: OSError, *, path: str, operation: str) -> Fault:
     """What went wrong with `path`, in the protocol's words."""
     number = error.errno or 0

@@ -9,8 +9,9 @@ from typing import Literal
 from sandpod_runtime.archive.inflow import Inflow, Limits
 from sandpod_runtime.archive.member import BadArchiveError, Reading
 from sandpod_runtime.archive.target import Target
-from sandpod_runtime.archive.unpack import Tally, Unpacking, unpack_tar, write_all
+from sandpod_runtime.archive.unpack import Tally, Unpacking, unpack_tar
 from sandpod_runtime.archive.zip_reader import MAGIC, unpack_zip
+from sandpod_runtime.disk import write_all
 
 _PIECE = 262_144
 

@@ -11,7 +11,7 @@ from sandpod_runtime.archive.inflow import LimitError, Limits
 from sandpod_runtime.archive.member import BadArchiveError
 from sandpod_runtime.archive.pack import NothingToPackError, Summary, packed
 from sandpod_runtime.archive.steps import EndedError, Steps
-from sandpod_runtime.archive.unpack import Tally, shown
+from sandpod_runtime.archive.unpack import Tally, shortly
 from sandpod_runtime.disk import Disk, fault_of
 from sandpod_runtime.errors import Fault, invalid
 from sandpod_runtime.files.receiving import IDLE_SECONDS, next_part
@@ -85,7 +85,7 @@ async def _sent(
         headers=HEADERS
         | {
             "Content-Type": _MEDIA[query.format],
-            "Content-Disposition": f"attachment; filename*=UTF-8''{quote(shown(name))}.{query.format}",
+            "Content-Disposition": f"attachment; filename*=UTF-8''{quote(shortly(name))}.{query.format}",
         }
     )
     await response.prepare(request)
@@ -135,7 +135,7 @@ def _failed(error: Exception, *, path: str, tally: Tally) -> Fault:
         fault = Fault(
             "FILE_TOO_LARGE",
             f"{error}; what was unpacked before that stays",
-            context={"path": shown(path), "maxSize": error.limit, "actualSize": error.found},
+            context={"path": shortly(path), "maxSize": error.limit, "actualSize": error.found},
             operation=_UNPACK,
         )
     else:
@@ -152,7 +152,7 @@ def _failed(error: Exception, *, path: str, tally: Tally) -> Fault:
 
 
 def _left_out(tally: Tally) -> list[LeftOut]:
-    return [LeftOut(name=shown(name), reason=reason) for name, reason in tally.skipped]
+    return [LeftOut(name=shortly(name), reason=reason) for name, reason in tally.skipped]
 
 
 def _counts(summary: Summary) -> dict[str, int]:

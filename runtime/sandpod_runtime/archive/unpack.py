@@ -7,6 +7,8 @@ from sandpod_runtime.archive.inflow import Inflow, LimitError, Limits
 from sandpod_runtime.archive.member import BadArchiveError, Member, Reading
 from sandpod_runtime.archive.tar_format import BLOCK, TarReader
 from sandpod_runtime.archive.target import SkippedError, Target
+from sandpod_runtime.disk import write_all
+from sandpod_runtime.paths import shown
 
 MOST_NAMED = 100
 _LONGEST_NAME = 4096
@@ -49,7 +51,7 @@ class Unpacking:
             )
         if member.size > self.limits.file:
             raise LimitError(
-                f"{shown(member.name)} has {member.size} bytes; the limit is {self.limits.file} "
+                f"{shortly(member.name)} has {member.size} bytes; the limit is {self.limits.file} "
                 "(maxFileBytes)",
                 limit=self.limits.file,
                 found=member.size,
@@ -98,8 +100,8 @@ def inside(name: str) -> list[str]:
     return names
 
 
-def shown(name: str) -> str:
-    return os.fsencode(name).decode("utf-8", "replace")[:200]
+def shortly(name: str) -> str:
+    return shown(name)[:200]
 
 
 def unpack_tar(inflow: Inflow, unpacking: Unpacking) -> Reading[None]:
@@ -139,9 +141,3 @@ def _something(inflow: Inflow, most: int) -> Reading[bytes]:
     if not piece:
         raise BadArchiveError("the archive ends too early")
     return piece
-
-
-def write_all(descriptor: int, data: bytes) -> None:
-    rest = memoryview(data)
-    while rest:
-        rest = rest[os.write(descriptor, rest) :]

@@ -14,7 +14,8 @@ from typing import NamedTuple
 from sandpod_runtime.archive.inflow import Limits, check_ratio, check_total
 from sandpod_runtime.archive.member import BadArchiveError, Kind, Member, Reading
 from sandpod_runtime.archive.target import SkippedError
-from sandpod_runtime.archive.unpack import Unpacking, write_all
+from sandpod_runtime.archive.unpack import Unpacking
+from sandpod_runtime.disk import write_all
 
 MAGIC = (b"PK\x03\x04", b"PK\x05\x06")
 _CENTRAL = struct.Struct("<4s4B4HL2L5H2L")

@@ -5,7 +5,7 @@ from collections.abc import Generator, Sequence
 from contextlib import suppress
 
 from sandpod_runtime.archive.pack import Summary, packed
-from sandpod_runtime.archive.unpack import write_all
+from sandpod_runtime.disk import write_all
 from sandpod_runtime.search.walk import Rules
 
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC

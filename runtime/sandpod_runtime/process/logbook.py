@@ -7,7 +7,7 @@ misses what was overwritten before it came, and learns how much that was.
 
 import asyncio
 
-from sandpod_runtime.budget import Budget
+from sandpod_runtime.budget import Budget, Share
 from sandpod_runtime.models.processes import StreamName
 from sandpod_runtime.process.output import Ring
 
@@ -21,9 +21,8 @@ class StreamLog:
         self.total = 0
         self.ends_line = True  # nothing was written, or a newline was the last byte
         self._memory = memory
-        self._free = FLOOR
-        self._charged = 0
-        self._ring = Ring(capacity, grant=self._grant)
+        self._share = Share(memory, floor=FLOOR)
+        self._ring = Ring(capacity, grant=self._share.grant)
 
     @property
     def start(self) -> int:
@@ -50,16 +49,7 @@ class StreamLog:
     def release(self) -> None:
         """Forget it all; the offsets stay."""
         self._ring = Ring(0, grant=lambda _: 0)
-        self._memory.give(self._charged)
-        self._charged = 0
-
-    def _grant(self, count: int) -> int:
-        free = min(self._free, count)
-        self._free -= free
-        if not self._memory.take(count - free):
-            return free
-        self._charged += count - free
-        return count
+        self._share.release()
 
 
 class Logbook:

@@ -3,9 +3,8 @@ counted.
 """
 
 from collections.abc import Callable
-from functools import partial
 
-from sandpod_runtime.budget import Budget
+from sandpod_runtime.budget import Budget, Share
 
 # Kept whatever the budget says, so that even a crowded runtime shows how each command began and ended.
 FLOOR = 16_384
@@ -55,11 +54,11 @@ class Capture:
 
     def __init__(self, *, limit: int, budget: Budget) -> None:
         self._budget = budget
-        self._charged = 0
-        self._free = {"head": FLOOR // 2, "tail": FLOOR // 2}
+        self._head_share = Share(budget, floor=FLOOR // 2)
+        self._tail_share = Share(budget, floor=FLOOR // 2)
         self._head = bytearray()
         self._head_limit = limit - limit // 2
-        self._tail = Ring(limit // 2, grant=partial(self._grant, "tail"))
+        self._tail = Ring(limit // 2, grant=self._tail_share.grant)
         self.total = 0
         self.ends_line = True  # nothing was written, or a newline was the last byte
 
@@ -69,7 +68,7 @@ class Capture:
         self.ends_line = data.endswith(b"\n")
         view = memoryview(data)
         if room := min(self._head_limit - len(self._head), len(view)):
-            granted = self._grant("head", room)
+            granted = self._head_share.grant(room)
             self._head += view[:granted]
             view = view[granted:]
             if granted < room:
@@ -96,16 +95,9 @@ class Capture:
 
     def release(self) -> None:
         """Give the memory back, at once: a command and its pipes refer to each other and may linger."""
-        self._budget.give(self._charged)
+        self._head_share.release()
+        self._tail_share.release()
         self._budget.drop(self.cut)
-        self._charged = self.total = 0
+        self.total = 0
         self._head = bytearray()
         self._tail = Ring(0, grant=lambda _: 0)
-
-    def _grant(self, part: str, count: int) -> int:
-        free = min(self._free[part], count)
-        self._free[part] -= free
-        if not self._budget.take(count - free):
-            return free
-        self._charged += count - free
-        return count

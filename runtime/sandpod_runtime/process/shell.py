@@ -10,6 +10,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from sandpod_runtime.disk import write_all
 from sandpod_runtime.process.spawn import SCRIPT_DESCRIPTOR
 
 # Linux allows 128 KiB for one argument. Longer commands (files written by here-documents) go through a file.
@@ -73,7 +74,7 @@ def _script(text: bytes) -> Generator[int]:
     script = os.memfd_create("command")
     try:
         # The descriptor is closed by the first words of the script itself, before the command can pass it on.
-        _write_all(script, b"exec %d<&-; " % SCRIPT_DESCRIPTOR + text)
+        write_all(script, b"exec %d<&-; " % SCRIPT_DESCRIPTOR + text)
         yield script
     finally:
         os.close(script)
@@ -95,9 +96,3 @@ def _without_shell(command: str, *, search: str) -> Line:
     if (path := shutil.which(words[0], path=search)) is None:
         raise NoShellError(f"this image has no shell, and {words[0]} is not a program on its PATH")
     return Line(path=path, arguments=words)
-
-
-def _write_all(descriptor: int, data: bytes) -> None:
-    rest = memoryview(data)
-    while rest:
-        rest = rest[os.write(descriptor, rest) :]

@@ -1,6 +1,5 @@
 """What finding and grepping have in common: which files a request means."""
 
-import os
 import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -38,8 +37,3 @@ def walked(
     if request["gitignore"]:
         rules.append(Ignored(root))
     return walk(root, rules=rules, failed=failed, deepest=deepest)
-
-
-def shown(name: str) -> str:
-    """Names are bytes, and what is not UTF-8 in them cannot be in JSON."""
-    return os.fsencode(name).decode("utf-8", "replace")

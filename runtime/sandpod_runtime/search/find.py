@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from sandpod_runtime.clock import file_time
-from sandpod_runtime.search.asked import Globs, shown, walked
+from sandpod_runtime.paths import shown
+from sandpod_runtime.search.asked import Globs, walked
 from sandpod_runtime.search.walk import Found
 
 if TYPE_CHECKING:

@@ -8,7 +8,8 @@ from collections import deque
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from sandpod_runtime.search.asked import Globs, shown, walked
+from sandpod_runtime.paths import shown
+from sandpod_runtime.search.asked import Globs, walked
 
 if TYPE_CHECKING:
     from sandpod_runtime.search.worker import Output

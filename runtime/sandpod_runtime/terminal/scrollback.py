@@ -1,6 +1,6 @@
 """The last output of a terminal, kept for those who attach later: a ring of bounded size, on the budget."""
 
-from sandpod_runtime.budget import Budget
+from sandpod_runtime.budget import Budget, Share
 from sandpod_runtime.process.output import Ring
 
 SIZE = 262_144
@@ -10,10 +10,8 @@ FLOOR = 16_384
 
 class Scrollback:
     def __init__(self, memory: Budget) -> None:
-        self._memory = memory
-        self._free = FLOOR
-        self._charged = 0
-        self._ring = Ring(SIZE, grant=self._grant)
+        self._share = Share(memory, floor=FLOOR)
+        self._ring = Ring(SIZE, grant=self._share.grant)
 
     def write(self, data: bytes) -> None:
         self._ring.write(memoryview(data))
@@ -24,13 +22,4 @@ class Scrollback:
 
     def release(self) -> None:
         """Nothing more will be written, and the last readers are about to come or not."""
-        self._memory.give(self._charged)
-        self._charged = 0
-
-    def _grant(self, count: int) -> int:
-        free = min(self._free, count)
-        self._free -= free
-        if not self._memory.take(count - free):
-            return free
-        self._charged += count - free
-        return count
+        self._share.release()
