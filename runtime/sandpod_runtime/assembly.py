@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable
 from itertools import chain
+from typing import TYPE_CHECKING
 
 from msgspec import UNSET
 
@@ -67,6 +68,9 @@ from sandpod_runtime.system.tools import Toolbox
 from sandpod_runtime.terminal.terminals import Terminals
 from sandpod_runtime.watch.watching import Watches
 from sandpod_runtime.wire import Bodies
+
+if TYPE_CHECKING:
+    from sandpod_runtime.backup.backups import Backups
 
 
 class Parts:
@@ -160,14 +164,7 @@ def routes(parts: Parts) -> Routes:
             bodies=parts.bodies,
             directory=parts.sessions.directory,
         ),
-        Backup(
-            commands=parts.commands,
-            environment=parts.environment,
-            state=parts.state,
-            disk=parts.disk,
-            bodies=parts.bodies,
-            workspace=parts.options.workspace,
-        ),
+        Backup(lambda: backups(parts)),
         Archives(disk=parts.disk, directory=parts.sessions.directory),
         TerminalSurface(terminals=parts.terminals, environment=parts.environment, bodies=parts.bodies),
         PtySurface(terminals=parts.terminals, sessions=parts.sessions, environment=parts.environment),
@@ -191,6 +188,19 @@ def routes(parts: Parts) -> Routes:
     )
     found = dict(chain.from_iterable(surface.routes().items() for surface in surfaces))
     return found
+
+
+def backups(parts: Parts) -> "Backups":
+    from sandpod_runtime.backup.backups import Backups
+
+    return Backups(
+        commands=parts.commands,
+        environment=parts.environment,
+        state=parts.state,
+        disk=parts.disk,
+        bodies=parts.bodies,
+        workspace=parts.options.workspace,
+    )
 
 
 def beginning(parts: Parts) -> Beginning:

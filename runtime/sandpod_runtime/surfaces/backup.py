@@ -1,11 +1,10 @@
 """backup: a directory into an archive file and back, by the protocol's terms; the archives are ours."""
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from aiohttp.web_response import StreamResponse
 
-from sandpod_runtime.disk import Disk
-from sandpod_runtime.environment import Environment
 from sandpod_runtime.models.backup import (
     CreateBackupReply,
     CreateBackupRequest,
@@ -13,32 +12,17 @@ from sandpod_runtime.models.backup import (
     RestoreBackupRequest,
     UploadPartsRequest,
 )
-from sandpod_runtime.process.commands import Commands
 from sandpod_runtime.routing import Endpoint, Routes
-from sandpod_runtime.state import StateDirectory
-from sandpod_runtime.wire import Bodies, Request
+from sandpod_runtime.wire import Request
 
 if TYPE_CHECKING:
     from sandpod_runtime.backup.backups import Backups
 
 
 class Backup:
-    def __init__(
-        self,
-        *,
-        commands: Commands,
-        environment: Environment,
-        state: StateDirectory,
-        disk: Disk,
-        bodies: Bodies,
-        workspace: str,
-    ) -> None:
-        self._commands = commands
-        self._environment = environment
-        self._state = state
-        self._disk = disk
-        self._bodies = bodies
-        self._workspace = workspace
+    def __init__(self, make: Callable[[], "Backups"]) -> None:
+        """`make` is called when it is needed: a cold start does without what packs and unpacks."""
+        self._make = make
         self._made: Backups | None = None
 
     def routes(self) -> Routes:
@@ -79,15 +63,5 @@ class Backup:
 
     def _backups(self) -> "Backups":
         if self._made is None:
-            # Not before it is needed: a cold start does without what packs and unpacks.
-            from sandpod_runtime.backup.backups import Backups
-
-            self._made = Backups(
-                commands=self._commands,
-                environment=self._environment,
-                state=self._state,
-                disk=self._disk,
-                bodies=self._bodies,
-                workspace=self._workspace,
-            )
+            self._made = self._make()
         return self._made
