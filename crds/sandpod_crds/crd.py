@@ -34,6 +34,8 @@ def definitions() -> dict[str, Json]:
                 ),
                 ("Ready", "string", f"{_READY}.status", "Whether the sandbox answers.", 0),
                 ("Sleeps-After", "string", ".status.sleepAfter", "After how long without work it sleeps.", 0),
+                ("Asleep", "date", ".status.asleepSince", "For how long it has been asleep.", 0),
+                ("Why", "string", ".status.sleepReason", "Why it sleeps: Idle, Paused or Node.", 0),
                 ("URL", "string", ".status.ports[0].url", "The preview URL of the first port.", 1),
                 ("Reason", "string", f"{_READY}.reason", "Why it is or is not ready.", 1),
                 _AGE,

@@ -18,9 +18,11 @@ RUN_API_SERVICE: Final = f"{VERSION}.{RUN_GROUP}"
 SANDBOX_KIND: Final = "Sandbox"
 TEMPLATE_KIND: Final = "SandboxTemplate"
 POOL_KIND: Final = "SandboxPool"
+POLICY_KIND: Final = "SandboxPolicy"
 SANDBOXES: Final = "sandboxes"
 TEMPLATES: Final = "sandboxtemplates"
 POOLS: Final = "sandboxpools"
+POLICIES: Final = "sandboxpolicies"
 
 # One field manager for all that we write by server-side apply: with two, fields that one stops writing would
 # stay.
@@ -42,6 +44,8 @@ RUNTIME_CONTAINER: Final = "sandpod-runtime"
 RUNTIME_DIRECTORY: Final = "/opt/sandpod"
 RUNTIME_COMMAND: Final = f"{RUNTIME_DIRECTORY}/bin/sandpod-runtime"
 WORKSPACE_DIRECTORY: Final = "/workspace"
+# Sessions and what else the runtime keeps across a sleep. In the workspace, so that one volume holds all.
+STATE_DIRECTORY: Final = f"{WORKSPACE_DIRECTORY}/.sandpod"
 
 # Environment: names with our prefix never reach the user's commands.
 ENV_PREFIX: Final = "SANDPOD_"
@@ -59,11 +63,20 @@ LABEL_MANAGED_BY: Final = "app.kubernetes.io/managed-by"
 LABEL_INSTANCE: Final = "app.kubernetes.io/instance"
 LABEL_VERSION: Final = "app.kubernetes.io/version"
 LABEL_SANDBOX_UID: Final = f"{GROUP}/sandbox-uid"
+LABEL_POOL_UID: Final = f"{GROUP}/pool-uid"
+# What a NetworkPolicy selects pods by: the UID of the sandbox or the pool that the policy is of.
+LABEL_NETWORK: Final = f"{GROUP}/network"
+# On pods that a node drain has to wait for.
+LABEL_PROTECTED: Final = f"{GROUP}/protected"
 APP_NAME: Final = "sandpod"
 COMPONENT_SANDBOX: Final = "sandbox"
 COMPONENT_OPERATOR: Final = "operator"
 
 ANNOTATION_SPEC_HASH: Final = f"{GROUP}/spec-hash"
+ANNOTATION_TEMPLATE_HASH: Final = f"{GROUP}/template-hash"
+ANNOTATION_HASH: Final = f"{GROUP}/hash"
+# On a Sandbox: any value that it has not had before wakes it.
+ANNOTATION_WAKE: Final = f"{GROUP}/wake-requested-at"
 
 # What the operator watches pods by, on the server's side.
 SANDBOX_POD_SELECTOR: Final = f"{LABEL_MANAGED_BY}={APP_NAME},{LABEL_COMPONENT}={COMPONENT_SANDBOX}"

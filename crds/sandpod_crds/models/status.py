@@ -3,7 +3,7 @@ are kept here because nowhere else would they survive a restart of the operator.
 """
 
 from datetime import datetime
-from typing import Annotated
+from typing import Annotated, Literal
 
 from ..markers import Bounds, MapBy, Model
 from ..names import Phase
@@ -26,6 +26,15 @@ class SessionStatus(Model):
     """Its working directory."""
 
 
+class SetupStatus(Model):
+    result: Literal["Running", "Succeeded", "Failed"]
+    """Running, Succeeded or Failed. What failed is tried again at the next start."""
+    message: Annotated[str, Bounds(longest=4096)] = ""
+    """The step that runs or failed, and the end of its output."""
+    finished_at: datetime | None = None
+    """When it ended."""
+
+
 class SandboxStatus(Model):
     phase: Phase | None = None
     """Pending (waits for something, see the conditions), Starting, Running, Draining (going to sleep), Asleep
@@ -44,7 +53,13 @@ class SandboxStatus(Model):
     runtime_version: str | None = None
     """Version of Sandpod's runtime in the pod."""
     sleep_after: str | None = None
-    """After how long without work it sleeps, such as 10m; never with keepAlive."""
+    """After how long without work it sleeps, such as 10m; never with keepAlive. What the runtime goes by."""
+    workspace_claim: str | None = None
+    """The PersistentVolumeClaim that holds its files."""
+    pool: str | None = None
+    """The SandboxPool that the present pod was taken from, warm."""
+    setup: SetupStatus | None = None
+    """How the commands of spec.setup went, in the present pod."""
     ports: Annotated[tuple[PortStatus, ...], MapBy("port"), Bounds(longest=32)] = ()
     """The exposed ports and their preview URLs."""
     sessions: Annotated[tuple[SessionStatus, ...], MapBy("id"), Bounds(longest=256)] = ()
@@ -54,7 +69,10 @@ class SandboxStatus(Model):
     asleep_since: datetime | None = None
     """Since when it sleeps. Empty while awake."""
     sleep_reason: str | None = None
-    """Why it sleeps: Idle, Paused, Lifetime or Node. Empty while awake."""
+    """Why it sleeps: Idle, Paused or Node (its node was drained while nobody worked). Empty while awake."""
+    wake_observed: Annotated[str, Bounds(longest=256)] | None = None
+    """The last wake request that has been fulfilled: the value of the annotation
+    sandpod.dev/wake-requested-at."""
     wakes: int | None = None
     """How often it was woken from sleep."""
     restarts: int | None = None
