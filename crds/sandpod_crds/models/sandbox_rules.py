@@ -5,12 +5,12 @@ from ..markers import Rule
 
 _ROOT = "(has(self.user) && self.user == 'root')"
 _STRICT = "(has(self.isolation) && self.isolation == 'Strict')"
-_ROOT_SENTENCE = "user: root is possible with isolation: Strict only; add that, or choose a UID such as 1000"
+ROOT_SENTENCE = "user: root is possible with isolation: Strict only; add that, or choose a UID such as 1000"
 _ALLOW = "(has(self.network) && has(self.network.allow) && self.network.allow.size() > 0)"
 _RESTRICTED = "(has(self.network.egress) && self.network.egress == 'Restricted')"
-_ALLOW_SENTENCE = "network.allow works with network.egress: Restricted only; set that, or remove allow"
+ALLOW_SENTENCE = "network.allow works with network.egress: Restricted only; set that, or remove allow"
 _SIZED = "(has(self.workspace.size) || has(self.workspace.claimName))"
-_SIZED_SENTENCE = (
+SIZED_SENTENCE = (
     "workspace needs a size, such as 10Gi, or the claimName of an existing PersistentVolumeClaim; add one"
 )
 
@@ -36,15 +36,15 @@ SPEC = (
     ),
     Rule(
         f"!{_ROOT} || {_STRICT} || (!has(self.isolation) && {_FROM_ELSEWHERE})",
-        _ROOT_SENTENCE,
+        ROOT_SENTENCE,
         field=".user",
     ),
     Rule(
         f"!{_ALLOW} || {_RESTRICTED} || (!has(self.network.egress) && {_FROM_ELSEWHERE})",
-        _ALLOW_SENTENCE,
+        ALLOW_SENTENCE,
         field=".network.allow",
     ),
-    Rule(f"!has(self.workspace) || {_SIZED} || {_FROM_ELSEWHERE}", _SIZED_SENTENCE, field=".workspace"),
+    Rule(f"!has(self.workspace) || {_SIZED} || {_FROM_ELSEWHERE}", SIZED_SENTENCE, field=".workspace"),
     # On the sandbox and not on the workspace itself, because a template may be changed as one likes.
     _fixed("storageClassName", "a volume does not move between classes; copy the files to a new sandbox"),
     _fixed("claimName", "the files would stay behind in the old claim; create a new sandbox"),
@@ -75,13 +75,13 @@ OBJECT = (
 )
 
 TEMPLATE = (
-    Rule(f"!{_ROOT} || {_STRICT}", _ROOT_SENTENCE, field=".user"),
-    Rule(f"!{_ALLOW} || {_RESTRICTED}", _ALLOW_SENTENCE, field=".network.allow"),
+    Rule(f"!{_ROOT} || {_STRICT}", ROOT_SENTENCE, field=".user"),
+    Rule(f"!{_ALLOW} || {_RESTRICTED}", ALLOW_SENTENCE, field=".network.allow"),
     Rule(
         "!has(self.workspace) || !has(self.workspace.claimName)",
         "claimName in a template would give one volume to all of its sandboxes; write a size, and each gets "
         "its own",
         field=".workspace.claimName",
     ),
-    Rule(f"!has(self.workspace) || {_SIZED}", _SIZED_SENTENCE, field=".workspace"),
+    Rule(f"!has(self.workspace) || {_SIZED}", SIZED_SENTENCE, field=".workspace"),
 )

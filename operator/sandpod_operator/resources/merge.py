@@ -1,5 +1,5 @@
 """Strategic merge of a partial pod spec into a whole one, as `kubectl patch` does it: objects by field, lists
-of named things by name, other lists as a whole. And what of the partial one did not survive.
+of named things by name, other lists as a whole. Two partial ones as one, and what of one did not survive.
 """
 
 from collections.abc import Iterator, Mapping
@@ -66,6 +66,31 @@ def merge(base: Json, patch: Json, *, path: Path = ()) -> Json:
     return merged
 
 
+def combine(first: Json, second: Json, *, path: Path = ()) -> Json:
+    """One patch that does what both do, one after the other. What cannot be merged is kept as it is, so that
+    `merge` says what is wrong with it.
+    """
+    if second.get(_PATCH) == "replace":
+        return second
+    combined = dict(first)
+    for name, value in second.items():
+        here = (*path, name)
+        if name not in first or value is None:
+            combined[name] = value
+        elif here in MERGE_KEYS:
+            combined[name] = value if first[name] is None else _combine_lists(first[name], value, path=here)
+        elif isinstance(value, dict):
+            below = first[name]
+            combined[name] = (
+                combine(cast("Json", below), cast("Json", value), path=here)
+                if isinstance(below, dict)
+                else _instead(cast("Json", value))
+            )
+        else:
+            combined[name] = value
+    return combined
+
+
 def overridden(wanted: Json, got: Json, *, path: Path = ()) -> Iterator[str]:
     """The places of `wanted` that are not in `got`, such as `containers[sandbox].command`."""
     for name, value in wanted.items():
@@ -92,6 +117,29 @@ def _merge_lists(base: list[Json], patch: Any, *, path: Path) -> list[Json]:
         else:
             merged[name] = merge(merged.get(name, {}), item, path=path)
     return list(merged.values())
+
+
+def _combine_lists(first: Any, second: Any, *, path: Path) -> Any:
+    combined: dict[Any, Json] = {}
+    for items in (first, second):
+        try:
+            found = _by_key(items, path=path)
+        except BadPodTemplate:
+            return items
+        for name, item in found.items():
+            before = combined.get(name)
+            if before is None or item.get(_PATCH) == "delete":
+                combined[name] = item
+            elif before.get(_PATCH) == "delete":
+                combined[name] = _instead(item)
+            else:
+                combined[name] = combine(before, item, path=path)
+    return list(combined.values())
+
+
+def _instead(patch: Json) -> Json:
+    """The same, but of what the earlier patch takes away nothing comes back."""
+    return {**patch, _PATCH: "replace"}
 
 
 def _overridden_items(name: str, wanted: Any, got: list[Json], *, path: Path) -> Iterator[str]:

@@ -2,18 +2,10 @@
 stays bounded, and no default turns a good manifest into one that the API server refuses.
 """
 
-from decimal import Decimal
-from typing import Any
-
-from kubernetes.utils import quantity
 from sandpod_crds.models import ResourceRequirements
 
 from ..objects import Json
-
-Amount = str | int
-
-# The library has no types.
-_quantity: Any = quantity
+from ..quantities import Amount, larger, smaller
 
 
 def requirements(wanted: ResourceRequirements | None, *, defaults: dict[str, dict[str, Amount]]) -> Json:
@@ -22,21 +14,9 @@ def requirements(wanted: ResourceRequirements | None, *, defaults: dict[str, dic
     # The user's request without a limit raises a default limit that lies below it.
     for name, amount in defaults.get("limits", {}).items():
         if name not in limits:
-            limits[name] = _larger(amount, requests[name]) if name in requests else amount
+            limits[name] = larger(amount, requests[name]) if name in requests else amount
     # The user's limit without a request lowers a default request that lies above it.
     for name, amount in defaults.get("requests", {}).items():
         if name not in requests:
-            requests[name] = _smaller(amount, limits[name]) if name in limits else amount
+            requests[name] = smaller(amount, limits[name]) if name in limits else amount
     return {kind: amounts for kind, amounts in (("requests", requests), ("limits", limits)) if amounts}
-
-
-def _larger(one: Amount, other: Amount) -> Amount:
-    return one if _parse(one) >= _parse(other) else other
-
-
-def _smaller(one: Amount, other: Amount) -> Amount:
-    return one if _parse(one) <= _parse(other) else other
-
-
-def _parse(amount: Amount) -> Decimal:
-    return _quantity.parse_quantity(amount)
