@@ -17,6 +17,7 @@ class Activity:
         self._clock = clock
         self._leases: dict[str, float] = {}
         self.in_flight = 0
+        self.setting_up = False
         self.last_active = clock()
         # How many cores the user's processes have used of late; None while nobody needs to know.
         self.cores: float | None = None
@@ -37,6 +38,16 @@ class Activity:
             yield
         finally:
             self.in_flight -= 1
+            self.touch()
+
+    @contextmanager
+    def setup(self) -> Generator[None]:
+        """As `work`, for what nobody's request waits for."""
+        self.setting_up = True
+        try:
+            yield
+        finally:
+            self.setting_up = False
             self.touch()
 
     def lease(self, holder: str, seconds: float) -> None:

@@ -24,6 +24,7 @@ from sandpod_runtime.lifecycle.ending import Ending
 from sandpod_runtime.lifecycle.idleness import Idleness, Settings
 from sandpod_runtime.lifecycle.last_words import LastWords, SessionLeft
 from sandpod_runtime.lifecycle.life import Life
+from sandpod_runtime.lifecycle.setup import Setup
 from sandpod_runtime.lifecycle.sleeper import Sleeper
 from sandpod_runtime.metrics import Requests
 from sandpod_runtime.options import Options
@@ -57,6 +58,7 @@ from sandpod_runtime.surfaces.pty import PtySurface
 from sandpod_runtime.surfaces.reference import Reference
 from sandpod_runtime.surfaces.search import Search
 from sandpod_runtime.surfaces.sessions import SessionsSurface
+from sandpod_runtime.surfaces.setup import SetupSurface
 from sandpod_runtime.surfaces.system import System
 from sandpod_runtime.surfaces.terminals import TerminalSurface
 from sandpod_runtime.surfaces.transfers import Transfers
@@ -105,6 +107,15 @@ class Parts:
         self.declared = DeclaredProcesses(
             commands=self.commands, environment=self.environment, processes=self.processes
         )
+        self.setup = Setup(
+            commands=self.commands,
+            environment=self.environment,
+            state=self.state,
+            disk=self.disk,
+            memory=self.memory,
+            activity=self.activity,
+            life=self.life,
+        )
         self.terminals = Terminals(
             commands=self.commands, disk=self.disk, memory=self.memory, activity=self.activity
         )
@@ -136,8 +147,10 @@ def routes(parts: Parts) -> Routes:
             activity=parts.activity,
             idleness=parts.idleness,
             life=parts.life,
+            setup=parts.setup,
             begin=beginning(parts).run,
         ),
+        SetupSurface(setup=parts.setup),
         MetricsSurface(
             requests=parts.requests,
             memory=parts.memory,
@@ -208,6 +221,7 @@ def beginning(parts: Parts) -> Beginning:
     return Beginning(
         life=parts.life,
         restore=saved if parts.state.persistent else {},
+        setup=parts.setup,
         start=parts.declared.start,
     )
 
@@ -241,6 +255,7 @@ def ending(parts: Parts) -> Ending:
             last_active_at=timestamp(parts.activity.last_active + offset),
             ended_at=timestamp(),
             saved=saved and saves,
+            setup=parts.setup.state,
             running={kind: count() for kind, count in running(parts).items()},
             sessions=[
                 SessionLeft(id=session_id, cwd=shown(parts.sessions.directory(session_id)))
@@ -254,6 +269,7 @@ def ending(parts: Parts) -> Ending:
     return Ending(
         save={"sessions": parts.sessions.save_all} if saves else {},
         stop={
+            "setup": parts.setup.stop,
             "declared": parts.declared.stop,
             "sessions": close_sessions,
             "terminals": parts.terminals.shut_down,

@@ -2,22 +2,18 @@
 
 import asyncio
 import logging
-import os
-from pathlib import Path
 
 import msgspec
 
 from sandpod_runtime.disk import Disk, fault_of
 from sandpod_runtime.environment import Environment, checked_variable
 from sandpod_runtime.errors import Fault
-from sandpod_runtime.state import StateDirectory
+from sandpod_runtime.state import StateDirectory, read_whole, write_whole
 
 _FOLDER = "environment"
 _FILE = "changes.json"
 # JSON may need six bytes for one of a value.
 _LARGEST = 16 << 20
-# Whatever a program of the same user has put in the file's place.
-_SAFELY = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 logger = logging.getLogger(__name__)
 _decoder = msgspec.json.Decoder(dict[str, str | None])
@@ -57,19 +53,13 @@ class EnvironmentStore:
             logger.warning("the environment's changes could not be restored", extra={"reason": str(error)})
 
     def _write(self, changes: dict[str, str | None]) -> None:
-        place = Path(self._state.path(_FOLDER))
-        fresh = place / f"{_FILE}.new"
-        descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | _SAFELY, 0o600)
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(msgspec.json.encode(changes))
-            file.flush()
-            os.fsync(descriptor)
-        fresh.replace(place / _FILE)
+        write_whole(self._file(), msgspec.json.encode(changes))
 
     def _read(self) -> dict[str, str | None]:
-        path = Path(self._state.path(_FOLDER), _FILE)
         try:
-            with os.fdopen(os.open(path, os.O_RDONLY | _SAFELY), "rb") as file:
-                return _decoder.decode(file.read(_LARGEST) or b"{}")
+            return _decoder.decode(read_whole(self._file(), largest=_LARGEST) or b"{}")
         except FileNotFoundError:
             return {}
+
+    def _file(self) -> str:
+        return f"{self._state.path(_FOLDER)}/{_FILE}"

@@ -67,7 +67,7 @@ async def serve(
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, parts.life.end, "terminated")
     if options.insecure:
-        await beginning(parts).run([])  # there will be no bind
+        await beginning(parts).run(steps=[], declared=[])  # there will be no bind
     door = Door(
         gate=Gate(parts.identity, parts.life),
         router=Router(routes(parts)),

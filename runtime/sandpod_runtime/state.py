@@ -4,6 +4,7 @@ A sandbox with a workspace has a part of its volume mounted at DEFAULT. Without 
 holds it for as long as the runtime lives.
 """
 
+import contextlib
 import errno
 import os
 import stat
@@ -11,6 +12,8 @@ import threading
 from pathlib import Path
 
 DEFAULT = "/var/lib/sandpod"
+# Whatever a program of the same user has put in a file's place.
+_SAFELY = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 # The image may have a root file system that cannot be written.
 _PLACES = ("/tmp", "/var/tmp", "/dev/shm")  # noqa: S108 (what is made there is private and has a random name)
 _RANDOM_BYTES = 8
@@ -46,6 +49,35 @@ class StateDirectory:
             import shutil  # only here, at the end: a cold start does without
 
             shutil.rmtree(self._root, ignore_errors=True)
+
+
+def write_whole(path: str, data: bytes) -> None:
+    """The file is as it was, or it holds all of this. Raises OSError."""
+    fresh = f"{path}.new"
+    try:
+        descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | _SAFELY, 0o600)
+        with os.fdopen(descriptor, "wb") as file:
+            os.fchmod(descriptor, 0o600)
+            file.write(data)
+            file.flush()
+            os.fsync(descriptor)
+        Path(fresh).replace(path)
+    except OSError:
+        # On a full disk half a file would take what room is left.
+        with contextlib.suppress(OSError):
+            Path(fresh).unlink()
+        raise
+
+
+def read_whole(path: str, *, largest: int) -> bytes:
+    """Raises OSError, also for what is no file or larger."""
+    with open(path, "rb", opener=lambda name, flags: os.open(name, flags | _SAFELY)) as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            raise OSError(errno.EINVAL, "this is not a file", path)
+        data = file.read(largest + 1)
+    if len(data) > largest:
+        raise OSError(errno.EFBIG, f"it is larger than {largest} bytes", path)
+    return data
 
 
 def _fresh() -> Path:

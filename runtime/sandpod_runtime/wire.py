@@ -30,7 +30,7 @@ HEADERS = {
 }
 REQUEST_ID_HEADER = "X-Request-Id"
 JSON_HEADERS = HEADERS | {"Content-Type": "application/json"}
-_TEXT_HEADERS = HEADERS | {"Content-Type": "text/plain; charset=utf-8"}
+TEXT_HEADERS = HEADERS | {"Content-Type": "text/plain; charset=utf-8"}
 
 T = TypeVar("T")
 _encoder = msgspec.json.Encoder()
@@ -66,7 +66,7 @@ def fault_reply(fault: Fault, *, request_id: str) -> Response:
 
 
 def text_reply(text: str) -> Response:
-    return Response(body=text.encode(), headers=_TEXT_HEADERS)
+    return Response(body=text.encode(), headers=TEXT_HEADERS)
 
 
 def empty_reply() -> Response:

@@ -11,7 +11,7 @@ from sandpod_runtime.activity import Activity
 # A build or a training run is never this quiet, and an idle dev server never this busy.
 BUSY_CORES = 0.05
 
-AwakeReason = Literal["keepAlive", "noSleepAfter", "requests", "leases", "cpu", "recentActivity"]
+AwakeReason = Literal["keepAlive", "noSleepAfter", "setup", "requests", "leases", "cpu", "recentActivity"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -33,7 +33,7 @@ class Idleness:
 
     def left(self) -> float | None:
         """Seconds until it sleeps if nothing more happens; None as long as something goes on."""
-        if not self.ever or self._activity.in_flight:
+        if not self.ever or self._activity.in_flight or self._activity.setting_up:
             return None
         now = self._activity.now()
         return max(self._quiet_at(), now, *self._activity.leases.values()) - now
@@ -47,6 +47,7 @@ class Idleness:
         reasons: dict[AwakeReason, bool] = {
             "keepAlive": self.settings.keep_alive,
             "noSleepAfter": not self.settings.sleep_after,
+            "setup": activity.setting_up,
             "requests": activity.in_flight > 0,
             "leases": bool(activity.leases),
             "cpu": activity.cores is not None and activity.cores >= BUSY_CORES,

@@ -11,6 +11,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from sandpod_runtime.lifecycle.life import Reason
+from sandpod_runtime.models.lifecycle import SetupState
 from sandpod_runtime.options import TERMINATION_LOG
 
 # The kubelet reads no more.
@@ -33,6 +34,7 @@ class LastWords(msgspec.Struct, rename="camel", kw_only=True):
     # How many of what was running.
     running: dict[str, int]
     sessions: list[SessionLeft]
+    setup: SetupState = "none"
     detail: str | UnsetType = UNSET
     # How many sessions are not listed here, for want of room.
     sessions_omitted: int | UnsetType = UNSET

@@ -1,6 +1,6 @@
 """The bind, the settings of sleep, leases, and what is told about all of it."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
@@ -16,6 +16,10 @@ SleepAfter = Annotated[
     Meta(description="seconds without activity after which it sleeps; null and 0: never by itself"),
 ]
 MOST_DECLARED = 64
+MOST_STEPS = 32
+LONGEST_STEP = 8192
+
+SetupState = Literal["none", "running", "succeeded", "failed", "skipped"]
 
 
 class SandboxIdentity(msgspec.Struct, rename="camel", kw_only=True):
@@ -43,6 +47,13 @@ class BindRequest(msgspec.Struct, rename="camel", kw_only=True):
     processes: Annotated[
         list[DeclaredProcess],
         Meta(max_length=MOST_DECLARED, description="started now, and again as `restart` says"),
+    ] = []
+    setup: Annotated[
+        list[Annotated[str, Meta(min_length=1, max_length=LONGEST_STEP)]],
+        Meta(
+            max_length=MOST_STEPS,
+            description="commands that make the workspace ready, run in this order; then the processes start",
+        ),
     ] = []
 
 
@@ -85,6 +96,27 @@ class ActivityShown(msgspec.Struct, rename="camel", kw_only=True):
     ] = UNSET
 
 
+class SetupShown(msgspec.Struct, rename="camel", kw_only=True):
+    """`skipped`: it has succeeded in this workspace before. `running` in a termination message: it was cut
+    off. What failed or was cut off is run again at the next start.
+    """
+
+    state: SetupState
+    step: Annotated[int, Meta(description="the one that runs, failed or was the last; they count from 1")]
+    steps: int
+    command: Annotated[str | UnsetType, Meta(description="that of the step that runs or failed")] = UNSET
+    exit_code: int | UnsetType = UNSET
+    output: Annotated[
+        str | UnsetType, Meta(description="the end of what it has written; all is in /api/setup/log")
+    ] = UNSET
+    started_at: str | UnsetType = UNSET
+    finished_at: str | UnsetType = UNSET
+
+
+class SetupLogQuery(msgspec.Struct, rename="camel", kw_only=True):
+    follow: Annotated[bool, Meta(description="send on what is written until the setup has ended")] = False
+
+
 class LifecycleReply(Reply):
     bound: bool
     phase: Phase
@@ -97,6 +129,7 @@ class LifecycleReply(Reply):
     awake_because: Annotated[
         list[AwakeReason], Meta(description="all that keeps it from sleeping this moment")
     ]
+    setup: SetupShown
     seconds_left: Annotated[
         float | UnsetType, Meta(description="until it sleeps if nothing more happens; absent: it does not")
     ] = UNSET

@@ -4,8 +4,6 @@ What runs in the sandbox can write there too. It gains nothing: a state is only 
 """
 
 import hashlib
-import os
-import stat
 from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Literal
@@ -16,14 +14,12 @@ from sandpod_runtime.errors import Fault
 from sandpod_runtime.paths import shown
 from sandpod_runtime.session.ids import named
 from sandpod_runtime.session.session import NAME
-from sandpod_runtime.state import StateDirectory
+from sandpod_runtime.state import StateDirectory, read_whole, write_whole
 
 _FOLDER = "sessions"
 _SUFFIX = ".json"
 # A state of 8 MiB and an environment of 2 MiB, in base64.
 _LARGEST = 16 << 20
-# Whatever a program of the same user has put in the file's place.
-_SAFELY = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 class StoreError(Exception):
@@ -59,15 +55,7 @@ class Store:
 
     def write(self, saved: Saved) -> None:
         """Raises OSError."""
-        path = self._path(saved.id)
-        fresh = f"{path}.new"
-        descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | _SAFELY, 0o600)
-        with os.fdopen(descriptor, "wb") as file:
-            os.fchmod(descriptor, 0o600)
-            file.write(msgspec.json.encode(saved))
-            file.flush()
-            os.fsync(descriptor)
-        Path(fresh).replace(path)
+        write_whole(self._path(saved.id), msgspec.json.encode(saved))
 
     def keep_only(self, ids: Collection[str]) -> None:
         """Raises OSError."""
@@ -95,7 +83,7 @@ class Store:
             except StoreError as error:
                 yield f"{shown(name)}: {error}"
             except OSError as error:
-                yield f"{shown(name)}: {os.strerror(error.errno or 0)}"
+                yield f"{shown(name)}: {error.strerror}"
 
     def _names(self) -> list[str]:
         folder = Path(self._state.path(_FOLDER))
@@ -108,13 +96,7 @@ class Store:
         Path(self._state.path(_FOLDER), name).unlink(missing_ok=True)
 
     def _read(self, name: str) -> Saved:
-        path = f"{self._state.path(_FOLDER)}/{name}"
-        with os.fdopen(os.open(path, os.O_RDONLY | _SAFELY), "rb") as file:
-            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-                raise StoreError("this is not a file")
-            data = file.read(_LARGEST + 1)
-        if len(data) > _LARGEST:
-            raise StoreError(f"it is larger than {_LARGEST} bytes")
+        data = read_whole(f"{self._state.path(_FOLDER)}/{name}", largest=_LARGEST)
         try:
             found = _decoder.decode(data)
         except (msgspec.DecodeError, UnicodeError, RecursionError) as error:

@@ -3,8 +3,7 @@
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 import msgspec
 from aiohttp.web_response import StreamResponse
@@ -18,6 +17,7 @@ from sandpod_runtime.gate import BIND, LIFECYCLE
 from sandpod_runtime.identity import Identity
 from sandpod_runtime.lifecycle.idleness import Idleness, Settings
 from sandpod_runtime.lifecycle.life import Life
+from sandpod_runtime.lifecycle.setup import Setup
 from sandpod_runtime.models.lifecycle import (
     ActivityShown,
     BindReply,
@@ -44,6 +44,10 @@ _sleep_decoder = msgspec.json.Decoder(SleepRequest)
 T = TypeVar("T")
 
 
+class Begin(Protocol):
+    async def __call__(self, *, steps: list[str], declared: list[DeclaredProcess]) -> None: ...
+
+
 class Lifecycle:
     def __init__(
         self,
@@ -55,7 +59,8 @@ class Lifecycle:
         activity: Activity,
         idleness: Idleness,
         life: Life,
-        begin: Callable[[list[DeclaredProcess]], Awaitable[None]],
+        setup: Setup,
+        begin: Begin,
     ) -> None:
         self._identity = identity
         self._environment = environment
@@ -64,6 +69,7 @@ class Lifecycle:
         self._activity = activity
         self._idleness = idleness
         self._life = life
+        self._setup = setup
         self._begin = begin
 
     def routes(self) -> Routes:
@@ -128,7 +134,8 @@ class Lifecycle:
             },
         )
         # An operator that loses its patience must not leave a runtime that has half begun.
-        await asyncio.shield(asyncio.ensure_future(self._begin(wanted.processes)))
+        begin = self._begin(steps=wanted.setup, declared=wanted.processes)
+        await asyncio.shield(asyncio.ensure_future(begin))
         return reply(BindReply(runtime_version=__version__))
 
     async def _show(self, _: Request) -> StreamResponse:
@@ -174,6 +181,7 @@ class Lifecycle:
             ),
             sleep_after_seconds=settings.sleep_after,
             keep_alive=settings.keep_alive,
+            setup=self._setup.shown(),
             awake_because=[] if self._life.draining else self._idleness.awake_because(),
         )
         if activity.cores is not None:
