@@ -1,4 +1,4 @@
-"""The three CustomResourceDefinitions: the models' schemas, and how kubectl names and prints the
+"""The four CustomResourceDefinitions: the models' schemas, and how kubectl names and prints the
 resources."""
 
 from typing import Final
@@ -6,8 +6,19 @@ from typing import Final
 from pydantic import BaseModel
 
 from .errors import Json
-from .models import Sandbox, SandboxPool, SandboxTemplate
-from .names import GROUP, POOL_KIND, POOLS, SANDBOX_KIND, SANDBOXES, TEMPLATE_KIND, TEMPLATES, VERSION
+from .models import Sandbox, SandboxPolicy, SandboxPool, SandboxTemplate
+from .names import (
+    GROUP,
+    POLICIES,
+    POLICY_KIND,
+    POOL_KIND,
+    POOLS,
+    SANDBOX_KIND,
+    SANDBOXES,
+    TEMPLATE_KIND,
+    TEMPLATES,
+    VERSION,
+)
 from .schema import structural
 
 Column = tuple[str, str, str, str, int]
@@ -71,6 +82,22 @@ def definitions() -> dict[str, Json]:
                 },
             },
         ),
+        POLICIES: _definition(
+            SandboxPolicy,
+            kind=POLICY_KIND,
+            plural=POLICIES,
+            short="sbxpol",
+            columns=(
+                ("Sandboxes", "integer", ".spec.maxSandboxes", "The most sandboxes in each namespace.", 0),
+                ("CPU", "string", ".spec.maxResources.cpu", "The highest CPU limit of one sandbox.", 0),
+                ("Memory", "string", ".spec.maxResources.memory", "The highest memory limit of one.", 0),
+                ("Sleeps-After", "string", ".spec.maxSleepAfter", "The longest sleepAfter.", 0),
+                ("Images", "string", ".spec.allowedImages", "The images that are allowed.", 1),
+                _AGE,
+            ),
+            subresources=None,
+            namespaced=False,
+        ),
     }
 
 
@@ -82,6 +109,7 @@ def _definition(
     short: str,
     columns: tuple[Column, ...],
     subresources: Json | None,
+    namespaced: bool = True,
 ) -> Json:
     version: Json = {
         "name": VERSION,
@@ -104,9 +132,10 @@ def _definition(
                 "plural": plural,
                 "singular": kind.lower(),
                 "shortNames": [short],
-                "categories": ["all", "sandpod"],
+                # Whoever asks for all of a namespace gets no error for what lies outside it.
+                "categories": ["all", "sandpod"] if namespaced else [],
             },
-            "scope": "Namespaced",
+            "scope": "Namespaced" if namespaced else "Cluster",
             "versions": [version],
         },
     }

@@ -1,4 +1,4 @@
-"""docs/reference/sandbox.md: every field of the three resources with its type and description, and every
+"""docs/reference/sandbox.md: every field of the four resources with its type and description, and every
 sentence with which the API server refuses one, from the same schemas that the API server gets.
 """
 
@@ -10,10 +10,10 @@ from .errors import Json
 _INTRODUCTION = """\
 <!-- Generated from the models in crds/sandpod_crds by `make generate`. Do not edit. -->
 
-# Reference: Sandbox, SandboxTemplate, SandboxPool
+# Reference: Sandbox, SandboxTemplate, SandboxPool, SandboxPolicy
 
-The same words as `kubectl explain sandbox --recursive`. All three live in a namespace, and
-`kubectl get sandpod` lists them together.
+The same words as `kubectl explain sandbox --recursive`. The first three live in a namespace, and
+`kubectl get sandpod` lists them together; a SandboxPolicy is the cluster's.
 """
 
 

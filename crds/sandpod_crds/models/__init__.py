@@ -4,9 +4,10 @@ from .containers import EnvFromSource, EnvVar, ResourceRequirements, Toleration
 from .meta import Condition, Metadata
 from .network import Network
 from .parts import Lifetime, PodTemplate, Port, Process, Reference, Workspace
+from .policy import LabelSelector, SandboxPolicy, SandboxPolicySpec
 from .pool import SandboxPool, SandboxPoolSpec, SandboxPoolStatus
 from .sandbox import DEFAULT_SLEEP_AFTER, Sandbox, SandboxFields, SandboxSpec
-from .status import PortStatus, SandboxStatus, SessionStatus
+from .status import PortStatus, SandboxStatus, SessionStatus, SetupStatus
 from .template import SandboxTemplate, SandboxTemplateSpec
 
 __all__ = [
@@ -14,6 +15,7 @@ __all__ = [
     "Condition",
     "EnvFromSource",
     "EnvVar",
+    "LabelSelector",
     "Lifetime",
     "Metadata",
     "Network",
@@ -25,6 +27,8 @@ __all__ = [
     "ResourceRequirements",
     "Sandbox",
     "SandboxFields",
+    "SandboxPolicy",
+    "SandboxPolicySpec",
     "SandboxPool",
     "SandboxPoolSpec",
     "SandboxPoolStatus",
@@ -33,6 +37,7 @@ __all__ = [
     "SandboxTemplate",
     "SandboxTemplateSpec",
     "SessionStatus",
+    "SetupStatus",
     "Toleration",
     "Workspace",
 ]

@@ -92,8 +92,13 @@ def test_kubectl_knows_the_resources_by_short_names_and_categories() -> None:
         "sandboxes": ["sbx"],
         "sandboxtemplates": ["sbxt"],
         "sandboxpools": ["sbxp"],
+        "sandboxpolicies": ["sbxpol"],
     }
-    assert all(each["categories"] == ["all", "sandpod"] for each in names.values())
+    in_a_namespace = {plural for plural in CRDS if CRDS[plural]["spec"]["scope"] == "Namespaced"}
+    assert CRDS.keys() - in_a_namespace == {"sandboxpolicies"}
+    assert {plural for plural, each in names.items() if each["categories"] == ["all", "sandpod"]} == (
+        in_a_namespace
+    )
 
 
 class Union(BaseModel):
