@@ -57,6 +57,7 @@ class Metrics:
         self.watch_events = Counter("watch_events", "Events seen, by resource.")
         self.events_dropped = Counter("events_dropped", "Kubernetes events that were not written, by cause.")
         self.asks = Counter("runtime_asks", "Requests to runtimes that want to bind them, by outcome.")
+        self.claims = Counter("pool_claims", "Sandboxes that asked for a warm pod, by outcome.")
         self._series: list[Counter | Gauge] = [
             self.reconciles,
             self.failures,
@@ -64,6 +65,7 @@ class Metrics:
             self.watch_events,
             self.events_dropped,
             self.asks,
+            self.claims,
         ]
 
     def gauge(
