@@ -71,6 +71,7 @@ LABEL_PROTECTED: Final = f"{GROUP}/protected"
 APP_NAME: Final = "sandpod"
 COMPONENT_SANDBOX: Final = "sandbox"
 COMPONENT_OPERATOR: Final = "operator"
+COMPONENT_GATEWAY: Final = "gateway"
 
 ANNOTATION_SPEC_HASH: Final = f"{GROUP}/spec-hash"
 ANNOTATION_TEMPLATE_HASH: Final = f"{GROUP}/template-hash"

@@ -4,7 +4,8 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, Literal
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_network
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic.alias_generators import to_camel
@@ -31,6 +32,38 @@ class Defaults(_Settings):
     resources: dict[str, dict[str, str | int]] = {}
 
 
+Range = IPv4Network | IPv6Network
+Ports = Annotated[list[Annotated[int, Field(ge=1, le=65535)]], Field(min_length=1)]
+
+
+class Dns(_Settings):
+    """Where the cluster's names are resolved, which every sandbox may ask."""
+
+    namespace: str = "kube-system"
+    pod_labels: dict[str, str] = {"k8s-app": "kube-dns"}
+    # Of the pods, not of their Service.
+    ports: Ports = [53]
+    # The address of a cache on each node, where the cluster has one.
+    node_local: IPv4Address | IPv6Address | None = None
+
+
+class NetworkSettings(_Settings):
+    # What is not the Internet: addresses of pods, Services and nodes, and of the network they stand in.
+    cluster_ranges: list[Range] = [
+        ip_network(each)
+        for each in ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10", "fc00::/7")
+    ]
+    dns: Dns = Dns()
+
+
+class Pools(_Settings):
+    # Namespaces in which the operator may read what a sandbox's environment refers to, to hand it to a warm
+    # pod; "*" for all. The chart grants what it says here.
+    read_secrets: list[str] = []
+    # Of one pool's pods, so many start at a time: more would take the CPU of those who claim.
+    most_starting: int = Field(default=4, ge=1, le=1000)
+
+
 class Settings(_Settings):
     sandbox_image: str
     runtime_image: str
@@ -41,6 +74,8 @@ class Settings(_Settings):
     # Of our own images. A user's image follows Kubernetes' defaults.
     image_pull_policy: Literal["Always", "IfNotPresent", "Never"] = "IfNotPresent"
     image_pull_secrets: list[str] = []
+    # Storage classes whose drivers know ReadWriteOncePod, which Kubernetes does not tell.
+    exclusive_storage_classes: list[str] = []
     defaults: Defaults = Defaults()
     key_secret: str = names.KEY_SECRET
     tls_secret: str = names.TLS_SECRET
@@ -48,6 +83,12 @@ class Settings(_Settings):
     api_service: str = names.RUN_API_SERVICE
     certificates: Literal["Managed", "External"] = "Managed"
     start_timeout_seconds: float = Field(default=60, gt=0)
+    # What the pods of the operator and the gateway carry, besides the label of their component.
+    release_labels: dict[str, str] = {names.LABEL_NAME: names.APP_NAME}
+    network: NetworkSettings = NetworkSettings()
+    pools: Pools = Pools()
+    # Whether a node's drain waits for the sandboxes that work on it.
+    protect_from_drain: bool = True
     log_level: Literal["debug", "info", "warning", "error"] = "info"
 
 
