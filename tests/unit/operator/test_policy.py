@@ -1,0 +1,392 @@
+"""What a SandboxPolicy allows, and what it says to whom it does not."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sandpod_crds.models import SandboxPolicy, SandboxSpec
+from sandpod_operator.objects import Json
+from sandpod_operator.policy import Denial, Standing, in_force, judge, selects, sleep_after, slim_namespace
+from sandpod_operator.settings import Installation, RuntimeMount, Settings
+
+INSTALLATION = Installation(
+    settings=Settings(sandbox_image="sandpod/sandbox:1", runtime_image="sandpod/runtime:1"),
+    version="1",
+    key=b"k" * 32,
+    runtime_mount=RuntimeMount.INIT_CONTAINER,
+)
+LIMITS = {"cpu": 2, "memory": "2Gi", "ephemeral-storage": "4Gi"}
+
+
+def policy(name: str = "students", **spec: Any) -> SandboxPolicy:
+    return SandboxPolicy.model_validate({"metadata": {"name": name}, "spec": spec})
+
+
+def pod(*containers: Json, **spec: Any) -> Json:
+    sandbox: Json = {"name": "sandbox", "image": "sandpod/sandbox:1", "resources": {"limits": LIMITS}}
+    return {"spec": {"containers": [*(containers or [sandbox])], **spec}}
+
+
+def container(
+    name: str = "sandbox", *, image: str = "sandpod/sandbox:1", cpu: Any = 2, limits: Json | None = None
+) -> Json:
+    return {
+        "name": name,
+        "image": image,
+        "resources": {"limits": {**LIMITS, "cpu": cpu, **(limits or {})}},
+    }
+
+
+def judged(
+    *policies: SandboxPolicy,
+    spec: Json | None = None,
+    made: Json | None = None,
+    standing: Standing | None = None,
+) -> Denial | None:
+    return judge(
+        SandboxSpec.model_validate(spec or {}),
+        pod=made or pod(),
+        policies=policies,
+        standing=standing,
+        installation=INSTALLATION,
+    )
+
+
+@pytest.mark.parametrize(
+    ("rules", "spec", "made"),
+    [
+        pytest.param({}, {"keepAlive": True}, pod(), id="no limits"),
+        pytest.param({"maxResources": LIMITS}, {}, pod(), id="exactly the most"),
+        pytest.param({"maxResources": {"cpu": "2000m"}}, {}, pod(), id="written differently"),
+        pytest.param({"maxResources": {"nvidia.com/gpu": 0}}, {}, pod(), id="no device is no device"),
+        pytest.param({"allowedImages": ["example.com/*"]}, {}, pod(), id="our own image"),
+        pytest.param(
+            {"allowedImages": ["example.com/*"]},
+            {},
+            pod(container(image="example.com/team/tools:1")),
+            id="an image that fits",
+        ),
+        pytest.param({"maxSleepAfter": "5m"}, {}, pod(), id="the default is held to it and not refused"),
+        pytest.param({"maxSleepAfter": "5m"}, {"sleepAfter": 300}, pod(), id="exactly the longest"),
+        pytest.param(
+            {"maxSleepAfter": "5m", "allowKeepAlive": True},
+            {"keepAlive": True},
+            pod(),
+            id="keepAlive allowed",
+        ),
+        pytest.param({"requireIsolation": "Strict"}, {"isolation": "Strict"}, pod(), id="strict"),
+        pytest.param(
+            {"allowedRuntimeClasses": ["gvisor"]}, {}, pod(runtimeClassName="gvisor"), id="a class that fits"
+        ),
+        pytest.param({"allowedEgress": ["Internet"]}, {}, pod(), id="Internet is the default"),
+        pytest.param(
+            {"allowedDestinations": ["10.0.0.0/8", "2001:db8::/32"]},
+            {
+                "network": {
+                    "egress": "Restricted",
+                    "allow": [{"cidr": "10.1.0.0/16"}, {"cidr": "2001:db8:1::/48"}],
+                }
+            },
+            pod(),
+            id="ranges that lie inside",
+        ),
+        pytest.param({"maxWorkspaceSize": "10Gi"}, {"workspace": {"claimName": "c"}}, pod(), id="a claim"),
+    ],
+)
+def test_what_keeps_to_the_policy_may_start(rules: Json, spec: Json, made: Json) -> None:
+    assert judged(policy(**rules), spec=spec, made=made) is None
+
+
+@pytest.mark.parametrize(
+    ("rules", "spec", "made", "field", "sentence"),
+    [
+        pytest.param(
+            {"maxResources": {"memory": "1Gi"}},
+            {},
+            pod(),
+            "resources",
+            "memory may be 1Gi at most (maxResources), and the limit is 2Gi; lower resources.limits.memory.",
+            id="memory",
+        ),
+        pytest.param(
+            {"maxResources": {"cpu": 3}},
+            {},
+            pod(container(), container("sidecar", cpu="1500m")),
+            "resources",
+            "cpu may be 3 at most (maxResources), and the limits of the pod's containers add up to 3.5; "
+            "lower resources.limits.cpu.",
+            id="a sidecar counts",
+        ),
+        pytest.param(
+            {"maxResources": {"cpu": 3}},
+            {},
+            pod(initContainers=[container("early", cpu=4)]),
+            "resources",
+            "cpu may be 3 at most (maxResources), and the limit is 4; lower resources.limits.cpu.",
+            id="an init container counts",
+        ),
+        pytest.param(
+            {"maxResources": {"cpu": 3}},
+            {},
+            pod({"name": "sandbox", "image": "sandpod/sandbox:1"}),
+            "resources",
+            "cpu may be 3 at most (maxResources), and the container sandbox has no limit of it; set "
+            "resources.limits.cpu.",
+            id="no limit",
+        ),
+        pytest.param(
+            {"maxResources": {"nvidia.com/gpu": 0}},
+            {},
+            pod(container(limits={"nvidia.com/gpu": 1})),
+            "resources",
+            "nvidia.com/gpu may be 0 at most (maxResources), and the limit is 1; lower "
+            "resources.limits.nvidia.com/gpu.",
+            id="a device",
+        ),
+        pytest.param(
+            {"maxResources": {"cpu": 3}},
+            {},
+            pod(container(cpu="NaN")),
+            "resources",
+            "cpu may be 3 at most (maxResources), and a container's limit is not to be understood; correct "
+            "podTemplate.",
+            id="nonsense",
+        ),
+        pytest.param(
+            {"allowedImages": ["example.com/*", "alpine:3.*"]},
+            {},
+            pod(container(), container("sidecar", image="alpine:latest")),
+            "image",
+            "the image alpine:latest is none of those that are allowed (allowedImages); choose one that is "
+            "like example.com/*, alpine:3.*.",
+            id="a sidecar's image",
+        ),
+        pytest.param(
+            {"allowedImages": ["example.com/*"]},
+            {},
+            pod(volumes=[{"name": "v", "image": {"reference": "other.example/x"}}]),
+            "image",
+            "the image other.example/x is none of those that are allowed (allowedImages); choose one that is "
+            "like example.com/*.",
+            id="an image as a volume",
+        ),
+        pytest.param(
+            {"maxSleepAfter": "1h"},
+            {"sleepAfter": "2h"},
+            pod(),
+            "sleepAfter",
+            "sleepAfter is 2h and may be 1h at most (maxSleepAfter); lower it.",
+            id="sleepAfter",
+        ),
+        pytest.param(
+            {"maxSleepAfter": "1h"},
+            {"keepAlive": True},
+            pod(),
+            "keepAlive",
+            "keepAlive is not allowed (allowKeepAlive); remove it.",
+            id="keepAlive would be no sleepAfter at all",
+        ),
+        pytest.param(
+            {"maxWorkspaceSize": "10Gi"},
+            {"workspace": {"size": "20Gi"}},
+            pod(),
+            "workspace",
+            "workspace.size is 20Gi and may be 10Gi at most (maxWorkspaceSize); lower it.",
+            id="workspace",
+        ),
+        pytest.param(
+            {"requireIsolation": "Strict"},
+            {},
+            pod(),
+            "isolation",
+            "isolation is Standard and has to be Strict (requireIsolation); set it.",
+            id="isolation",
+        ),
+        pytest.param(
+            {"allowedRuntimeClasses": ["gvisor", "kata"]},
+            {},
+            pod(),
+            "runtimeClassName",
+            "runtimeClassName is not set and has to be one of gvisor, kata (allowedRuntimeClasses); set it.",
+            id="runtime class",
+        ),
+        pytest.param(
+            {"allowedEgress": ["None", "Restricted"]},
+            {},
+            pod(),
+            "network",
+            "network.egress is Internet and has to be one of None, Restricted (allowedEgress); set it.",
+            id="egress",
+        ),
+        pytest.param(
+            {"allowedDestinations": ["10.0.0.0/8"]},
+            {"network": {"egress": "Restricted", "allow": [{"cidr": "0.0.0.0/0"}, {"cidr": "10.0.0.0/9"}]}},
+            pod(),
+            "network",
+            "network.allow has 0.0.0.0/0, which does not lie in 10.0.0.0/8 (allowedDestinations); remove it.",
+            id="destinations",
+        ),
+    ],
+)
+def test_what_does_not_is_told_the_policy_the_limit_and_what_to_do(
+    rules: Json, spec: Json, made: Json, field: str, sentence: str
+) -> None:
+    assert judged(policy(**rules), spec=spec, made=made) == Denial(
+        message=f"SandboxPolicy students: {sentence}", fields=frozenset({field})
+    )
+
+
+def test_the_oldest_sandboxes_may_start() -> None:
+    five = policy(maxSandboxes=5)
+
+    assert judged(five, standing=Standing(older=4)) is None
+    denial = judged(five, standing=Standing(older=5))
+    assert denial is not None
+    assert denial.fields == frozenset()
+    assert denial.message == (
+        "SandboxPolicy students: the namespace may have 5 sandboxes (maxSandboxes), and 5 are older than "
+        "this one; delete one of them."
+    )
+
+
+def test_a_pool_is_held_to_everything_but_the_number() -> None:
+    assert judged(policy(maxSandboxes=0)) is None
+    assert judged(policy(maxSandboxes=0, maxResources={"cpu": 1})) is not None
+
+
+@pytest.mark.parametrize(("size", "denied"), [("50Gi", False), ("51Gi", True)])
+def test_a_volume_that_is_there_locks_nobody_out_but_may_not_grow(size: str, denied: bool) -> None:
+    denial = judged(
+        policy(maxWorkspaceSize="10Gi"),
+        spec={"workspace": {"size": size}},
+        standing=Standing(older=0, volume="50Gi"),
+    )
+
+    assert (denial is not None) is denied
+
+
+def test_the_container_that_brings_the_runtime_does_not_count() -> None:
+    copier: Json = {
+        "name": "sandpod-runtime",
+        "image": "sandpod/runtime:1",
+        "command": ["/opt/sandpod/bin/sandpod-runtime", "--copy-to", "/mnt"],
+    }
+    rules = policy(maxResources=LIMITS, allowedImages=["example.com/*"])
+
+    assert judged(rules, made=pod(initContainers=[copier])) is None
+    denial = judged(rules, made=pod(initContainers=[{**copier, "command": ["sh"]}]))
+    assert denial is not None
+    assert "sandpod-runtime has no limit" in denial.message
+
+
+def test_init_containers_that_stay_count_beside_the_others_and_those_that_end_do_not() -> None:
+    early, staying = container("early", cpu=2), {**container("staying", cpu=1), "restartPolicy": "Always"}
+    made = pod(initContainers=[staying, early])
+
+    assert judged(policy(maxResources={"cpu": 3}), made=made) is None
+    denial = judged(policy(maxResources={"cpu": "2900m"}), made=made)
+    assert denial is not None
+    assert "the limit is 3" in denial.message
+
+
+@pytest.mark.parametrize("broken", ["text", 3, ["a"], {"limits": "text"}, {"limits": {"cpu": ["a"]}}])
+def test_a_pod_template_that_makes_no_sense_is_denied_and_no_error(broken: Any) -> None:
+    made = pod({"name": "sandbox", "resources": broken}, volumes=[{"name": "v", "image": broken}])
+
+    assert judged(policy(maxResources={"cpu": 3}), made=made) is not None
+
+
+def test_all_policies_hold_and_all_that_is_wrong_is_said_at_once_up_to_a_bound() -> None:
+    denial = judged(
+        policy("first", maxResources={"cpu": 1, "memory": "1Gi"}, requireIsolation="Strict"),
+        policy("second", allowKeepAlive=False, maxSleepAfter="1h", allowedEgress=["None"]),
+        spec={"keepAlive": True, "sleepAfter": "2h"},
+    )
+
+    assert denial is not None
+    assert denial.message.startswith("SandboxPolicy first: cpu may be 1 at most")
+    assert "SandboxPolicy second: keepAlive" in denial.message
+    assert denial.message.endswith("And 1 more.")
+    assert denial.fields == {"resources", "isolation", "keepAlive", "sleepAfter", "network"}
+
+
+def test_what_others_wrote_is_cut_to_a_bearable_length() -> None:
+    denial = judged(policy(allowedImages=["a"] * 64), made=pod(container(image="x" * 100_000)))
+
+    assert denial is not None
+    assert len(denial.message) < 500
+
+
+@pytest.mark.parametrize(
+    ("spec", "rules", "seconds"),
+    [
+        ({}, [], 600),
+        ({"sleepAfter": "2h"}, [], 7200),
+        ({"keepAlive": True}, [], None),
+        ({}, [{"maxSleepAfter": "5m"}], 300),
+        ({}, [{"maxSleepAfter": "1h"}], 600),
+        ({"sleepAfter": "2h"}, [{"maxSleepAfter": "1h"}, {"maxSleepAfter": "30m"}], 1800),
+        ({"keepAlive": True}, [{"maxSleepAfter": "5m"}], 300),
+        ({"keepAlive": True}, [{"maxSleepAfter": "5m", "allowKeepAlive": True}], None),
+        ({"keepAlive": True}, [{"allowKeepAlive": True}, {"allowKeepAlive": False}], 600),
+    ],
+)
+def test_a_sandbox_stays_awake_as_long_as_it_wants_and_may(
+    spec: Json, rules: list[Json], seconds: float | None
+) -> None:
+    policies = [policy(**each) for each in rules]
+
+    assert sleep_after(SandboxSpec.model_validate(spec), policies=policies) == seconds
+
+
+LABELS = {"team": "red", "kubernetes.io/metadata.name": "lab"}
+
+
+@pytest.mark.parametrize(
+    ("selector", "selected"),
+    [
+        ({}, True),
+        ({"matchLabels": {"team": "red"}}, True),
+        ({"matchLabels": {"team": "red", "stage": "test"}}, False),
+        ({"matchExpressions": [{"key": "team", "operator": "In", "values": ["blue", "red"]}]}, True),
+        ({"matchExpressions": [{"key": "stage", "operator": "In", "values": ["test"]}]}, False),
+        ({"matchExpressions": [{"key": "team", "operator": "NotIn", "values": ["red"]}]}, False),
+        ({"matchExpressions": [{"key": "stage", "operator": "NotIn", "values": ["test"]}]}, True),
+        ({"matchExpressions": [{"key": "team", "operator": "Exists"}]}, True),
+        ({"matchExpressions": [{"key": "stage", "operator": "Exists"}]}, False),
+        ({"matchExpressions": [{"key": "stage", "operator": "DoesNotExist"}]}, True),
+        ({"matchExpressions": [{"key": "team", "operator": "DoesNotExist"}]}, False),
+        ({"matchLabels": {"team": "red"}, "matchExpressions": [{"key": "x", "operator": "Exists"}]}, False),
+    ],
+)
+def test_a_selector_reads_labels_as_kubernetes_does(selector: Json, selected: bool) -> None:
+    assert selects(selector, labels=LABELS) is selected
+
+
+@given(st.dictionaries(st.sampled_from("abc"), st.sampled_from("xyz")), st.sampled_from("abc"))
+def test_an_expression_and_its_opposite_never_agree(labels: dict[str, str], key: str) -> None:
+    for one, other in (("In", "NotIn"), ("Exists", "DoesNotExist")):
+        values = {"values": ["x"]} if one == "In" else {}
+        answers = [
+            selects({"matchExpressions": [{"key": key, "operator": operator, **values}]}, labels=labels)
+            for operator in (one, other)
+        ]
+        assert sorted(answers) == [False, True]
+
+
+def test_the_policies_in_force_are_those_that_select_the_namespace_by_name() -> None:
+    objects: list[Json] = [
+        {"metadata": {"name": "z"}, "spec": {}},
+        {"metadata": {"name": "b"}, "spec": {"namespaceSelector": {"matchLabels": {"team": "blue"}}}},
+        {"metadata": {"name": "a"}, "spec": {"namespaceSelector": {"matchLabels": {"team": "red"}}}},
+    ]
+
+    assert [each.metadata.name for each in in_force(objects, labels=LABELS)] == ["a", "z"]
+
+
+def test_of_a_namespace_only_its_labels_are_kept() -> None:
+    metadata: Json = {"name": "lab", "uid": "u", "resourceVersion": "1", "labels": LABELS}
+    namespace: Json = {"metadata": {**metadata, "managedFields": [{}], "annotations": {"a": "b"}}, "spec": {}}
+
+    assert slim_namespace(namespace) == {"metadata": metadata}
