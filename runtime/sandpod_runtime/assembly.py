@@ -24,6 +24,7 @@ from sandpod_runtime.lifecycle.ending import Ending
 from sandpod_runtime.lifecycle.idleness import Idleness, Settings
 from sandpod_runtime.lifecycle.last_words import LastWords, SessionLeft
 from sandpod_runtime.lifecycle.life import Life
+from sandpod_runtime.lifecycle.room import Room
 from sandpod_runtime.lifecycle.setup import Setup
 from sandpod_runtime.lifecycle.sleeper import Sleeper
 from sandpod_runtime.metrics import Requests
@@ -55,6 +56,7 @@ from sandpod_runtime.surfaces.processes_logs import ProcessLogs
 from sandpod_runtime.surfaces.processes_start import Starter
 from sandpod_runtime.surfaces.processes_wait import ProcessWaits
 from sandpod_runtime.surfaces.pty import PtySurface
+from sandpod_runtime.surfaces.readiness import Readiness
 from sandpod_runtime.surfaces.reference import Reference
 from sandpod_runtime.surfaces.search import Search
 from sandpod_runtime.surfaces.sessions import SessionsSurface
@@ -85,6 +87,7 @@ class Parts:
         self.bodies = Bodies(self.memory, self.life)
         self.disk = Disk()
         self.state = StateDirectory(options.state)
+        self.room = Room(disk=self.disk, path=options.workspace if self.state.persistent else None)
         self.activity = Activity()
         self.idleness = Idleness(self.activity, Settings(sleep_after=options.sleep_after))
         self.requests = Requests()
@@ -94,7 +97,7 @@ class Parts:
         )
         self.identity = Identity(bind_sha256=options.bind_sha256, insecure=options.insecure)
         self.commands = Commands(open_files=open_files)
-        self.watches = Watches(disk=self.disk, workspace=options.workspace)
+        self.watches = Watches(disk=self.disk, workspace=options.workspace, apart=self.state.chosen)
         self.sessions = Sessions(
             commands=self.commands,
             environment=self.environment,
@@ -139,6 +142,7 @@ def routes(parts: Parts) -> Routes:
     )
     surfaces = (
         Basics(environment=parts.environment),
+        Readiness(life=parts.life, room=parts.room),
         Lifecycle(
             identity=parts.identity,
             environment=parts.environment,
@@ -148,6 +152,7 @@ def routes(parts: Parts) -> Routes:
             idleness=parts.idleness,
             life=parts.life,
             setup=parts.setup,
+            room=parts.room,
             begin=beginning(parts).run,
         ),
         SetupSurface(setup=parts.setup),
@@ -168,7 +173,7 @@ def routes(parts: Parts) -> Routes:
         ProcessWaits(processes=parts.processes, bodies=parts.bodies),
         FileReading(places=places, disk=parts.disk, bodies=parts.bodies),
         FileWriting(places=places, disk=parts.disk, bodies=parts.bodies),
-        FileListing(places=places, disk=parts.disk, bodies=parts.bodies),
+        FileListing(places=places, state=parts.state, disk=parts.disk, bodies=parts.bodies),
         FileTree(places=places, disk=parts.disk, bodies=parts.bodies),
         Transfers(places=places, disk=parts.disk, bodies=parts.bodies, uploads=parts.uploads),
         Search(
@@ -178,7 +183,7 @@ def routes(parts: Parts) -> Routes:
             directory=parts.sessions.directory,
         ),
         Backup(lambda: backups(parts)),
-        Archives(disk=parts.disk, directory=parts.sessions.directory),
+        Archives(disk=parts.disk, state=parts.state, directory=parts.sessions.directory),
         TerminalSurface(terminals=parts.terminals, environment=parts.environment, bodies=parts.bodies),
         PtySurface(terminals=parts.terminals, sessions=parts.sessions, environment=parts.environment),
         GitCheckout(

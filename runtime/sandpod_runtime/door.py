@@ -12,7 +12,7 @@ from sandpod_runtime import trace
 from sandpod_runtime.activity import Activity
 from sandpod_runtime.budget import Budget
 from sandpod_runtime.errors import Fault
-from sandpod_runtime.gate import GREETING, Gate
+from sandpod_runtime.gate import OPEN, Gate
 from sandpod_runtime.metrics import Requests
 from sandpod_runtime.routing import Router, route_of
 from sandpod_runtime.wire import Request, empty_reply, fault_reply
@@ -61,10 +61,10 @@ class Door:
             working = self._activity.work() if endpoint.is_activity else nullcontext()
             with working, self._requests.in_flight(request.template):
                 response = await endpoint.handler(request)
-            return _last(response) if route == GREETING else response
+            return _last(response) if route in OPEN else response
         except Fault as fault:
             reply = fault_reply(fault, request_id=request.id)
-            return _last(reply) if fault.code in _STRANGERS else reply
+            return _last(reply) if fault.code in _STRANGERS or route in OPEN else reply
         except ConnectionError:
             raise  # the client has gone: aiohttp tidies up
         except Exception:

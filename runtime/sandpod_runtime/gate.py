@@ -1,6 +1,6 @@
 """Who may ask for what, decided before anything about the request is looked at.
 
-Without a bind only the greeting and the bind itself are open; after it everything needs the credential. Once
+Without a bind only the probes and the bind itself are open; after it everything needs the credential. Once
 the end has begun nothing new is admitted, but for a look at how it goes. On a laptop (--insecure) there is no
 credential, so requests that a web page could have sent are refused instead.
 """
@@ -14,6 +14,9 @@ from sandpod_runtime.wire import Request
 
 CREDENTIAL_HEADER = "X-Sandpod-Credential"
 GREETING = ("GET", "/")
+READINESS = ("GET", "/readyz")
+# For probes, which have no credential.
+OPEN = frozenset((GREETING, READINESS))
 BIND = ("POST", "/api/bind")
 LIFECYCLE = ("GET", "/api/lifecycle")
 _LOOPBACK = frozenset(("localhost", "127.0.0.1", "::1"))
@@ -25,7 +28,7 @@ class Gate:
         self._life = life
 
     def admit(self, request: Request, route: tuple[str, str]) -> None:
-        if route == GREETING:
+        if route in OPEN:
             return
         if route != LIFECYCLE:
             self._life.refuse_when_over()

@@ -1,7 +1,7 @@
 """Where the runtime keeps what shall be there after a sleep: sessions, backups, changes of the environment.
 
-A sandbox with a workspace has a part of its volume mounted at DEFAULT. Without one, a directory of our own
-holds it for as long as the runtime lives.
+A sandbox with a workspace has a hidden directory in it for that. Without one, a directory of our own holds it
+for as long as the runtime lives.
 """
 
 import contextlib
@@ -25,6 +25,8 @@ class StateDirectory:
         if chosen is None and Path(default).is_dir() and os.access(default, os.W_OK | os.X_OK):
             chosen = default
         self.persistent = chosen is not None
+        # For those who go through the workspace and shall not show it.
+        self.chosen = chosen
         self._root = None if chosen is None else Path(chosen)
         # Surfaces ask from the threads that do their work on the disk.
         self._lock = threading.Lock()
@@ -35,13 +37,23 @@ class StateDirectory:
             if self._root is None:
                 self._root = _fresh()
             elif self.persistent:
-                self._root.mkdir(mode=0o700, parents=True, exist_ok=True)
+                # Every time: what runs in the sandbox may have removed it with all that is beside it.
+                self._root.parent.mkdir(parents=True, exist_ok=True)
+                _make_private(self._root)
+                _hide_from_git(self._root)
             else:
                 # A cleaner of /tmp may have removed it, and somebody else may have made another one.
                 _make_private(self._root, must_be_ours=True)
             found = self._root / name
             _make_private(found)
             return str(found)
+
+    def below(self, directory: str) -> str | None:
+        """Its path from there, when it lies there; a link to a directory is that directory."""
+        if self.chosen is None:
+            return None
+        found, above = os.path.realpath(self.chosen), os.path.realpath(directory).rstrip("/") + "/"
+        return found.removeprefix(above) if found.startswith(above) else None
 
     def dispose(self) -> None:
         """Remove what is of no use to a later runtime."""
@@ -91,6 +103,14 @@ def _fresh() -> Path:
         else:
             return root
     raise trouble
+
+
+def _hide_from_git(root: Path) -> None:
+    """A workspace is often a repository, and `git add .` is not to take the sessions along."""
+    place = root / ".gitignore"
+    if not place.is_symlink() and not place.exists():
+        with contextlib.suppress(OSError):
+            write_whole(str(place), b"*\n")
 
 
 def _make_private(path: Path, *, must_be_ours: bool = False) -> None:

@@ -17,6 +17,7 @@ from sandpod_runtime.errors import Fault, invalid
 from sandpod_runtime.files.receiving import IDLE_SECONDS, next_part
 from sandpod_runtime.models.archives import LeftOut, PackQuery, UnpackQuery, UnpackReply
 from sandpod_runtime.search.excludes import excluded
+from sandpod_runtime.search.walk import Paths
 from sandpod_runtime.wire import HEADERS, Request, invite_body, reply
 
 DEEPEST = 128
@@ -28,8 +29,13 @@ _PACK, _UNPACK = "archive.create", "archive.extract"
 logger = logging.getLogger(__name__)
 
 
-async def send(request: Request, query: PackQuery, *, path: str, disk: Disk) -> StreamResponse:
+async def send(
+    request: Request, query: PackQuery, *, path: str, apart: str | None, disk: Disk
+) -> StreamResponse:
+    """Without `apart`, the runtime's own directory, which would come to life in another sandbox."""
     rules = excluded(request.query.getall("exclude", []), field="exclude")
+    if apart is not None:
+        rules.append(Paths(frozenset((apart,))))
     summary = Summary()
     work = packed(path, kind=query.format, level=query.level, rules=rules, summary=summary)
     steps = Steps(work, disk=disk)

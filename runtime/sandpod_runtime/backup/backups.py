@@ -14,7 +14,7 @@ from sandpod_runtime.archive.member import BadArchiveError
 from sandpod_runtime.archive.pack import Summary
 from sandpod_runtime.archive.steps import EndedError, Steps
 from sandpod_runtime.backup import terms
-from sandpod_runtime.backup.create import Paths, UnreadableError, created
+from sandpod_runtime.backup.create import UnreadableError, created
 from sandpod_runtime.backup.restore import IncompleteError, restored
 from sandpod_runtime.disk import Disk
 from sandpod_runtime.environment import Environment
@@ -32,7 +32,7 @@ from sandpod_runtime.process.commands import Commands
 from sandpod_runtime.process.spawn import Program, SpawnError
 from sandpod_runtime.search.excludes import Excluded
 from sandpod_runtime.search.gitignore import Ignored
-from sandpod_runtime.search.walk import Rules
+from sandpod_runtime.search.walk import Paths, Rules
 from sandpod_runtime.session.ids import named_or_hinted
 from sandpod_runtime.state import StateDirectory
 from sandpod_runtime.wire import Bodies, Request, reply

@@ -15,18 +15,6 @@ class UnreadableError(Exception):
     """Something could not be read, and a restore would remove it; the message says what."""
 
 
-class Paths:
-    """Rules for a walk: leaves out exactly these."""
-
-    def __init__(self, names: frozenset[str]) -> None:
-        self._names = names
-
-    def entered(self, name: str, *, path: str) -> None: ...
-
-    def skips(self, name: str, *, is_directory: bool) -> bool:
-        return name in self._names
-
-
 def created(
     directory: str, archive: str, *, level: int, rules: Sequence[Rules], summary: Summary
 ) -> Generator[int, None, None]:

@@ -23,11 +23,14 @@ class Listing:
     be read is left out.
     """
 
-    def __init__(self, root: str, *, recursive: bool, hidden: bool) -> None:
-        """`hidden` concerns an entry's own name only: 0.12 lists what is visible below a hidden directory."""
+    def __init__(self, root: str, *, recursive: bool, hidden: bool, apart: str | None) -> None:
+        """`hidden` concerns an entry's own name only: 0.12 lists what is visible below a hidden directory.
+        Not so below `apart`, which is the runtime's own.
+        """
         self._root = root
         self._recursive = recursive
         self._hidden = hidden
+        self._apart = None if hidden else apart
         # Whether a directory had more in it than is sorted.
         self.truncated = False
 
@@ -50,7 +53,7 @@ class Listing:
                 continue  # gone by now, or deeper than paths are long
             if self._hidden or not name.startswith("."):
                 yield entry(path, found, relative=relative)
-            if self._recursive and stat.S_ISDIR(found.st_mode):
+            if self._recursive and stat.S_ISDIR(found.st_mode) and relative != self._apart:
                 with contextlib.suppress(OSError):
                     stack.append((f"{relative}/", self._names(path)))
 

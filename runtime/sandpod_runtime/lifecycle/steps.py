@@ -4,6 +4,8 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 
+from sandpod_runtime.errors import Fault
+
 Steps = Mapping[str, Callable[[], Awaitable[object]]]
 
 logger = logging.getLogger(__name__)
@@ -21,6 +23,10 @@ async def _done(name: str, step: Callable[[], Awaitable[object]], seconds: float
             await step()
     except TimeoutError:
         logger.warning("this took too long and was given up", extra={"step": name, "seconds": seconds})
+        return False
+    except Fault as fault:
+        # What the sandbox's user has brought about, such as a full disk, is no failure of the runtime's.
+        logger.warning("this failed", extra={"step": name, "reason": fault.message})
         return False
     except Exception:
         logger.exception("this failed", extra={"step": name})

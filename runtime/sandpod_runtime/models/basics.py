@@ -1,5 +1,9 @@
 """Replies that tell about the runtime."""
 
+from typing import Literal
+
+import msgspec
+
 from sandpod_runtime.models.common import Reply
 
 
@@ -7,6 +11,10 @@ class PingReply(Reply):
     status: str
     message: str
     uptime: float
+
+
+class ReadyReply(msgspec.Struct, kw_only=True):
+    status: Literal["ready"] = "ready"
 
 
 class VersionReply(Reply):

@@ -117,6 +117,13 @@ class SetupLogQuery(msgspec.Struct, rename="camel", kw_only=True):
     follow: Annotated[bool, Meta(description="send on what is written until the setup has ended")] = False
 
 
+class DiskShown(msgspec.Struct, rename="camel", kw_only=True):
+    path: str
+    total: Annotated[int, Meta(description="bytes")]
+    free: Annotated[int, Meta(description="bytes that the sandbox's user may still write")]
+    full: Annotated[bool, Meta(description="then GET /readyz answers 507")]
+
+
 class LifecycleReply(Reply):
     bound: bool
     phase: Phase
@@ -130,6 +137,9 @@ class LifecycleReply(Reply):
         list[AwakeReason], Meta(description="all that keeps it from sleeping this moment")
     ]
     setup: SetupShown
+    disk: Annotated[
+        DiskShown | UnsetType, Meta(description="the file system of a workspace that outlives a sleep")
+    ] = UNSET
     seconds_left: Annotated[
         float | UnsetType, Meta(description="until it sleeps if nothing more happens; absent: it does not")
     ] = UNSET

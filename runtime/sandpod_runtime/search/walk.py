@@ -33,6 +33,18 @@ class Hidden:
         return name.rpartition("/")[2].startswith(".")
 
 
+class Paths:
+    """Rules for a walk: leaves out exactly these."""
+
+    def __init__(self, names: frozenset[str]) -> None:
+        self._names = names
+
+    def entered(self, name: str, *, path: str) -> None: ...
+
+    def skips(self, name: str, *, is_directory: bool) -> bool:
+        return name in self._names
+
+
 def walk(
     root: str, *, rules: Sequence[Rules], failed: Callable[[str, str], None], deepest: int = DEEPEST
 ) -> Iterator[Found | None]:

@@ -25,6 +25,7 @@ MOST = 64
 _REMEMBERED = 1024
 # A session whose command does not end in this time is saved without what only its shell knows.
 _PATIENCE = 3.0
+_CHANGED = "all but the directory and the exported variables: the file was changed"
 _OTHER_SHELL = "all but the directory and the exported variables: another shell ({}) wrote it"
 
 logger = logging.getLogger(__name__)
@@ -128,6 +129,11 @@ class Sessions:
         try:
             for state in states:
                 await self._disk.run(self._store.write, state)
+            # Nobody has used these since they were restored, and only the files have their scripts.
+            for saved in [*self._saved.values()]:
+                if not await self._disk.run(self._store.holds, saved.id):
+                    saved.lost = [*{*saved.lost, _CHANGED}]
+                    await self._disk.run(self._store.write, saved)
             await self._disk.run(self._store.keep_only, kept.keys())
         except OSError as error:
             raise fault_of(error, path=error.filename or "sessions", operation="session.save") from error
@@ -182,7 +188,7 @@ class Sessions:
             logger.warning("a state is lost", extra={"session": session_id, "reason": str(error)})
             saved = self._saved.get(session_id)
             if saved is not None:
-                saved.lost.append("all but the directory and the exported variables: the file was changed")
+                saved.lost.append(_CHANGED)
         if session := self._living.get(session_id):
             return session  # another call was faster
         if saved is None or self._saved.pop(session_id, None) is None:

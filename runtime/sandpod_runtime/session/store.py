@@ -68,6 +68,9 @@ class Store:
         """Raises OSError."""
         self._remove(_name(session_id))
 
+    def holds(self, session_id: str) -> bool:
+        return Path(self._path(session_id)).exists()
+
     def read(self, session_id: str) -> Saved:
         """Raises OSError or StoreError."""
         return self._read(_name(session_id))

@@ -12,6 +12,7 @@ from sandpod_runtime.models.archives import PackQuery, UnpackQuery, UnpackReply
 from sandpod_runtime.paths import checked, resolved
 from sandpod_runtime.routing import Endpoint, Routes, queried
 from sandpod_runtime.session.ids import named
+from sandpod_runtime.state import StateDirectory
 from sandpod_runtime.wire import Request
 
 MOST_AT_ONCE = 8
@@ -27,9 +28,10 @@ _ERRORS = (
 
 
 class Archives:
-    def __init__(self, *, disk: Disk, directory: Callable[[str | None], str]) -> None:
+    def __init__(self, *, disk: Disk, state: StateDirectory, directory: Callable[[str | None], str]) -> None:
         """`directory` says where the relative paths of a session start."""
         self._disk = disk
+        self._state = state
         self._directory = directory
         self._slots = Slots("archives being packed or unpacked", MOST_AT_ONCE)
 
@@ -61,7 +63,8 @@ class Archives:
         from sandpod_runtime.archive.serving import send
 
         with self._slots.one():
-            return await send(request, query, path=path, disk=self._disk)
+            apart = await self._disk.run(self._state.below, path)
+            return await send(request, query, path=path, apart=apart, disk=self._disk)
 
     async def _unpack(self, request: Request) -> StreamResponse:
         query: UnpackQuery = queried(request, UnpackQuery)

@@ -24,6 +24,7 @@ from sandpod_runtime.models.files import (
     StatRequest,
 )
 from sandpod_runtime.routing import Endpoint, Routes
+from sandpod_runtime.state import StateDirectory
 from sandpod_runtime.surfaces.files_errors import COMMON
 from sandpod_runtime.wire import JSON_HEADERS, Bodies, Request, encode, reply
 
@@ -36,8 +37,9 @@ _path_decoder = msgspec.json.Decoder(PathRequest)
 
 
 class FileListing:
-    def __init__(self, *, places: Places, disk: Disk, bodies: Bodies) -> None:
+    def __init__(self, *, places: Places, state: StateDirectory, disk: Disk, bodies: Bodies) -> None:
         self._places = places
+        self._state = state
         self._disk = disk
         self._bodies = bodies
 
@@ -72,7 +74,8 @@ class FileListing:
         body = await self._bodies.read(request, _list_decoder)
         place = self._places.of(body)
         options = body.options or ListOptions()
-        listing = Listing(place.path, recursive=options.recursive, hidden=options.include_hidden)
+        apart = await self._disk.run(self._state.below, place.path) if options.recursive else None
+        listing = Listing(place.path, recursive=options.recursive, hidden=options.include_hidden, apart=apart)
         batches = _batches(listing, most=options.limit)
         with told(place.given, "directory.list"):
             batch = await self._disk.run(next, batches, _END)

@@ -17,11 +17,13 @@ from sandpod_runtime.gate import BIND, LIFECYCLE
 from sandpod_runtime.identity import Identity
 from sandpod_runtime.lifecycle.idleness import Idleness, Settings
 from sandpod_runtime.lifecycle.life import Life
+from sandpod_runtime.lifecycle.room import Room
 from sandpod_runtime.lifecycle.setup import Setup
 from sandpod_runtime.models.lifecycle import (
     ActivityShown,
     BindReply,
     BindRequest,
+    DiskShown,
     Lease,
     LeaseRequest,
     LifecycleReply,
@@ -29,6 +31,7 @@ from sandpod_runtime.models.lifecycle import (
     SleepRequest,
 )
 from sandpod_runtime.models.processes import DeclaredProcess
+from sandpod_runtime.paths import shown
 from sandpod_runtime.process.commands import Commands
 from sandpod_runtime.routing import Endpoint, Routes
 from sandpod_runtime.wire import Bodies, Request, reply
@@ -60,6 +63,7 @@ class Lifecycle:
         idleness: Idleness,
         life: Life,
         setup: Setup,
+        room: Room,
         begin: Begin,
     ) -> None:
         self._identity = identity
@@ -70,6 +74,7 @@ class Lifecycle:
         self._idleness = idleness
         self._life = life
         self._setup = setup
+        self._room = room
         self._begin = begin
 
     def routes(self) -> Routes:
@@ -139,7 +144,12 @@ class Lifecycle:
         return reply(BindReply(runtime_version=__version__))
 
     async def _show(self, _: Request) -> StreamResponse:
-        return reply(self._shown())
+        about = self._shown()
+        if (found := await self._room.look()) is not None:
+            about.disk = DiskShown(
+                path=shown(found.path), total=found.total, free=found.free, full=found.full
+            )
+        return reply(about)
 
     async def _change(self, request: Request) -> StreamResponse:
         wanted = await self._bodies.read(request, _settings_decoder)

@@ -66,7 +66,11 @@ def _chunk(text: str) -> list[str]:
 class Filter:
     """Which paths below `root` are wanted."""
 
-    def __init__(self, *, root: str, include: Iterable[str], exclude: Iterable[str]) -> None:
+    def __init__(
+        self, *, root: str, include: Iterable[str], exclude: Iterable[str], apart: str | None = None
+    ) -> None:
+        """`apart` and what is in it are never wanted, unless they were asked for."""
+        self._apart = None if apart is None or f"{root}/".startswith(f"{apart}/") else apart
         self._include = [matcher(pattern) for pattern in include]
         excluding = [matcher(pattern) for pattern in exclude]
         # Nobody means to exclude what is to be watched: a pattern that covers the root is for what is below.
@@ -76,6 +80,8 @@ class Filter:
 
     def excludes(self, path: str) -> bool:
         """So also everything below it."""
+        if self._apart is not None and f"{path}/".startswith(f"{self._apart}/"):
+            return True
         if any(matches(path) for matches in self._exclude):
             return True
         return bool(self._exclude_below) and any(
@@ -83,6 +89,6 @@ class Filter:
         )
 
     def wants(self, path: str) -> bool:
-        if self._include:
-            return any(matches(path) for matches in self._include)
-        return not self.excludes(path)
+        if self.excludes(path):
+            return False
+        return not self._include or any(matches(path) for matches in self._include)

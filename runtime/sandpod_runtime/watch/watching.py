@@ -172,8 +172,10 @@ class Watch:
 
 
 class Watches:
-    def __init__(self, *, disk: Disk, workspace: str) -> None:
+    def __init__(self, *, disk: Disk, workspace: str, apart: str | None) -> None:
+        """`apart` is the runtime's own directory: what it writes there is no change of the user's files."""
         self._disk = disk
+        self._apart = None if apart is None else posixpath.normpath(apart)
         self._workspace = posixpath.normpath(workspace)
         self._places = Places(MOST_DIRECTORIES)
         self._at_work = asyncio.Semaphore(_MOST_AT_WORK)
@@ -211,7 +213,7 @@ class Watches:
                 workspace=self._workspace,
                 recursive=spec.recursive,
                 kinds=spec.kinds,
-                wanted=Filter(root=spec.path, include=spec.include, exclude=spec.exclude),
+                wanted=Filter(root=spec.path, include=spec.include, exclude=spec.exclude, apart=self._apart),
                 places=self._places,
             ),
             disk=self._disk,

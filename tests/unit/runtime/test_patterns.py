@@ -103,6 +103,17 @@ def test_include_wants_only_what_it_covers() -> None:
     assert not wanted.excludes("/w/a.md"), "below it there may be something that is wanted"
 
 
+def test_what_is_the_runtimes_own_is_never_wanted_unless_it_is_watched() -> None:
+    for include in ((), ["*.json"]):
+        wanted = Filter(root="/w", include=include, exclude=(), apart="/w/.own")
+        assert not wanted.wants("/w/.own/state.json")
+        assert wanted.excludes("/w/.own")
+        assert wanted.wants("/w/.owner/state.json")
+        assert Filter(root="/w/.own/x", include=include, exclude=(), apart="/w/.own").wants(
+            "/w/.own/x/y.json"
+        )
+
+
 def test_what_is_watched_itself_is_never_excluded() -> None:
     wanted = Filter(root="/w/node_modules/left-pad", include=(), exclude=DEFAULT_EXCLUDE)
     assert wanted.wants("/w/node_modules/left-pad/index.js")

@@ -1,11 +1,13 @@
 """The state directory: where it is, who may look into it, and what becomes of it."""
 
+import errno
 import os
+import shutil
 import stat
 from pathlib import Path
 
 import pytest
-from sandpod_runtime.state import StateDirectory
+from sandpod_runtime.state import StateDirectory, read_whole, write_whole
 
 
 def mode(path: str | Path) -> int:
@@ -20,6 +22,60 @@ def test_a_chosen_directory_is_made_and_stays(tmp_path: Path) -> None:
     assert mode(found) == 0o700
     state.dispose()
     assert Path(found).is_dir()
+
+
+def test_one_in_a_workspace_is_hidden_from_git_and_made_anew(tmp_path: Path) -> None:
+    state = StateDirectory(str(tmp_path / "own"))
+    for _ in range(2):
+        found = Path(state.path("sessions"))
+        assert mode(found) == mode(found.parent) == 0o700
+        assert (found.parent / ".gitignore").read_text() == "*\n"
+        shutil.rmtree(found.parent)
+    (tmp_path / "link").symlink_to(tmp_path)
+    assert state.below(str(tmp_path)) == state.below(f"{tmp_path}/link/") == "own"
+    assert state.below("/") == str(tmp_path / "own")[1:]
+    assert state.below(str(tmp_path / "own")) is state.below(str(tmp_path / "ow")) is None
+    assert StateDirectory(default=str(tmp_path / "absent")).below(str(tmp_path)) is None
+
+
+@pytest.mark.parametrize("kind", ["link", "file"])
+def test_another_thing_in_its_place_is_left_alone(tmp_path: Path, kind: str) -> None:
+    if kind == "link":
+        (tmp_path / "elsewhere").mkdir()
+        (tmp_path / "own").symlink_to(tmp_path / "elsewhere")
+    else:
+        (tmp_path / "own").touch()
+    with pytest.raises(NotADirectoryError):
+        StateDirectory(str(tmp_path / "own")).path("sessions")
+    assert not list(tmp_path.glob("elsewhere/*"))
+
+
+def test_a_file_is_written_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    place = tmp_path / "file"
+    write_whole(str(place), b"old")
+    assert mode(place) == 0o600
+
+    def full(_: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("os.fsync", full)
+    with pytest.raises(OSError, match="No space"):
+        write_whole(str(place), b"new")
+    assert place.read_bytes() == b"old"
+    assert list(tmp_path.iterdir()) == [place], "half a file takes room"
+
+
+def test_only_a_file_of_measure_is_read(tmp_path: Path) -> None:
+    place = tmp_path / "file"
+    place.write_bytes(b"1234")
+    assert read_whole(str(place), largest=4) == b"1234"
+    with pytest.raises(OSError, match="larger than 3 bytes"):
+        read_whole(str(place), largest=3)
+    (tmp_path / "link").symlink_to(place)
+    os.mkfifo(tmp_path / "fifo")
+    for name in ("link", "fifo", "."):
+        with pytest.raises(OSError):  # noqa: PT011 (each in its own words)
+            read_whole(str(tmp_path / name), largest=4)
 
 
 def test_what_the_operator_mounts_is_taken(tmp_path: Path) -> None:
