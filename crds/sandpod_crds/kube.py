@@ -109,13 +109,17 @@ class Kube:
         path: str,
         *,
         uid: str | None = None,
+        version: str | None = None,
         grace_seconds: int | None = None,
         query: Query | None = None,
     ) -> Json:
-        """With a UID, only that very object: another of the same name is a Conflict."""
+        """With a UID, only that very object: another of the same name is a Conflict. With a resourceVersion,
+        only as long as it has not been changed.
+        """
         options: Json = {"apiVersion": "v1", "kind": "DeleteOptions"}
-        if uid is not None:
-            options["preconditions"] = {"uid": uid}
+        preconditions = {"uid": uid, "resourceVersion": version}
+        if given := {name: value for name, value in preconditions.items() if value is not None}:
+            options["preconditions"] = given
         if grace_seconds is not None:
             options["gracePeriodSeconds"] = grace_seconds
         return await self.request("DELETE", path, query=query, body=options)

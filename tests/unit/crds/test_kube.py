@@ -105,11 +105,11 @@ async def test_writes_say_who_writes_and_how(server: tuple[Server, Kube]) -> Non
 async def test_a_delete_names_the_very_object(server: tuple[Server, Kube]) -> None:
     api, client = server
     api.answers = [says({"status": "Success"})]
-    await client.delete("/pods/x", uid="u-1", grace_seconds=0)
+    await client.delete("/pods/x", uid="u-1", version="7", grace_seconds=0)
     assert api.asked[0][2] == {
         "apiVersion": "v1",
         "kind": "DeleteOptions",
-        "preconditions": {"uid": "u-1"},
+        "preconditions": {"uid": "u-1", "resourceVersion": "7"},
         "gracePeriodSeconds": 0,
     }
 
