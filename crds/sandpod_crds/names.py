@@ -39,6 +39,8 @@ GATEWAY: Final = "sandpod-gateway"
 # The pod
 CONTROL_PORT: Final = 3000
 CONTROL_PORT_NAME: Final = "control"
+# Of the runtime, for the kubelet: no credential, no activity.
+READY_PATH: Final = "/readyz"
 SANDBOX_CONTAINER: Final = "sandbox"
 RUNTIME_CONTAINER: Final = "sandpod-runtime"
 RUNTIME_DIRECTORY: Final = "/opt/sandpod"
@@ -74,13 +76,14 @@ COMPONENT_OPERATOR: Final = "operator"
 COMPONENT_GATEWAY: Final = "gateway"
 
 ANNOTATION_SPEC_HASH: Final = f"{GROUP}/spec-hash"
-ANNOTATION_TEMPLATE_HASH: Final = f"{GROUP}/template-hash"
+# On a pod: what its sandbox has from the template beyond what the pod itself shows.
+ANNOTATION_TEMPLATE: Final = f"{GROUP}/template"
 ANNOTATION_HASH: Final = f"{GROUP}/hash"
 # On a Sandbox: any value that it has not had before wakes it.
 ANNOTATION_WAKE: Final = f"{GROUP}/wake-requested-at"
 
-# What the operator watches pods by, on the server's side.
-SANDBOX_POD_SELECTOR: Final = f"{LABEL_MANAGED_BY}={APP_NAME},{LABEL_COMPONENT}={COMPONENT_SANDBOX}"
+# What the operator watches pods and other children by, on the server's side.
+CHILD_SELECTOR: Final = f"{LABEL_MANAGED_BY}={APP_NAME},{LABEL_COMPONENT}={COMPONENT_SANDBOX}"
 
 
 class Phase(StrEnum):

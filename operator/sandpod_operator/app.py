@@ -16,8 +16,9 @@ from .certificates import Certificates
 from .events import Recorder
 from .execute import Executor
 from .health import Health, serve
+from .kinds import Kind
 from .metrics import Metrics
-from .objects import section
+from .objects import Json, section
 from .observations import Answer, Key
 from .reconcile import Reconciler
 from .resync import Resync
@@ -105,12 +106,13 @@ class App:
         if self._kube is not None:
             await self._kube.close()
 
-    def seen(self, resource: str, key: Key) -> None:
-        """A watch has brought something about this key."""
-        self.metrics.watch_events.add(resource=resource)
+    def seen(self, kind: Kind, obj: Json) -> None:
+        """A watch has brought something about this object."""
+        self.metrics.watch_events.add(resource=kind.plural)
         if self._health is not None:
             self._health.event_seen()
-        self.queue.add(key)
+        for key in kind.concerns(obj, self.store.sandboxes):
+            self.queue.add(key)
 
     def _answered(self, key: Key, answer: Answer) -> None:
         if self.store.put_answer(key, answer):

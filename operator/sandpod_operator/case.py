@@ -2,37 +2,33 @@
 and the ways in which a decision ends. No I/O, no clock.
 """
 
-from dataclasses import dataclass
-from datetime import datetime
+from collections.abc import Iterable
+from datetime import datetime, timedelta
 from functools import cached_property
 
+from sandpod_crds import durations
 from sandpod_crds.models import Sandbox
+from sandpod_crds.models.sandbox import DEFAULT_SLEEP_AFTER
+from sandpod_crds.names import ANNOTATION_WAKE, SANDBOX_KIND, ConditionType, child_labels
 
-from .conditions import verdicts
+from .claims import ClaimFacts
+from .conditions import Verdict, verdicts
+from .effective import Effective, effective_spec
 from .errors import BadPodTemplate
-from .objects import Json
-from .observations import Answer, Answered, Key, Refusal
-from .plan import Ask, Notice, Plan, Removal, Tone
-from .pods import ANNOTATION_POD_HASH, PodFacts
-from .reasons import Reason
-from .resources.pod import bind_env, build_pod, overridden_fields, sandbox_image, spec_hash
+from .kinds import POD, Kind
+from .objects import Json, owner_reference
+from .observations import Answer, Errand, Outcome, Refusal
+from .plan import Ask, Notice, Plan, Removal, Tone, Write
+from .pods import ANNOTATION_POD_HASH
+from .reasons import Reason, sentence
+from .resources.claim import workspace_name
+from .resources.pod import Frame, bind_env, build_pod, overridden_fields, sandbox_image, spec_hash
 from .settings import Installation
+from .situation import Situation
 from .status import Draft
+from .workspace import provisioning_deadline, workspace_verdict
 
-
-@dataclass(frozen=True, kw_only=True)
-class Situation:
-    """What is known about one key. `pod` is whatever pod of ours has the sandbox's name, whoever owns it."""
-
-    key: Key
-    sandbox: Sandbox | None = None
-    # Whoever deletes the sandbox wants its pod to stay (kubectl delete --cascade=orphan).
-    orphaning: bool = False
-    # The UID of a sandbox of this name whose deletion was seen.
-    departed: str | None = None
-    pod: PodFacts | None = None
-    answer: Answer | None = None
-    refusal: Refusal | None = None
+NEVER = "never"
 
 
 class Case:
@@ -43,18 +39,28 @@ class Case:
     ) -> None:
         self.now = now
         self.sandbox = sandbox
-        self.spec = sandbox.spec
         self.status = sandbox.status
         self.pod = situation.pod
+        self.namesake = situation.namesake
+        self.surplus = situation.surplus
+        self.network_policy = situation.network_policy
+        self.installation = installation
         self.settings = installation.settings
+        self._answers = situation.answers
+        self._refusals = situation.refusals
+        self._claims = situation.claims
+        recorded = self.pod.template if self.pod is not None else None
+        self.effective: Effective = effective_spec(sandbox, situation.source, recorded=recorded)
+        self.spec = self.effective.spec
         self.draft = Draft(sandbox, now=now)
-        self.image = sandbox_image(sandbox.spec, installation=installation)
-        self._installation = installation
-        self._answer = situation.answer
-        self._refusal = situation.refusal
+        self.image = sandbox_image(self.spec, installation=installation)
         self._notices: list[Notice] = []
 
     # Questions
+
+    @property
+    def uid(self) -> str:
+        return self.sandbox.metadata.uid
 
     @property
     def current(self) -> bool:
@@ -67,24 +73,43 @@ class Case:
         return self.current and self.status.started_at is not None
 
     @property
-    def answer(self) -> Answer | None:
-        """What the runtime of this very pod said, as long as the status does not say it."""
-        fits = self.pod is not None and self._answer is not None and self._answer.pod_uid == self.pod.uid
-        return self._answer if fits and not self.bound else None
+    def bind(self) -> Answer | None:
+        """What the runtime of this very pod said to the bind, as long as the status does not say it."""
+        return None if self.bound else self.answer_to(Errand.BIND)
+
+    @property
+    def setting_up(self) -> bool:
+        """The runtime is ours, and the commands of spec.setup have not ended yet."""
+        bind, setup = self.bind, self.answer_to(Errand.SETUP)
+        if bind is None or bind.outcome is not Outcome.DONE or not self.spec.setup:
+            return False
+        result = (setup or bind).setup
+        return result is None or result.state == "Running"
 
     @property
     def alive(self) -> bool:
-        answer = self.answer
-        return self.bound or (answer is not None and answer.outcome is Answered.BOUND)
+        """People work in it, or could."""
+        bind = self.bind
+        return self.bound or (bind is not None and bind.outcome is Outcome.DONE and not self.setting_up)
 
-    @property
-    def refusal(self) -> Refusal | None:
-        """The API server's no to the pod of this very spec, while it holds."""
-        refusal = self._refusal
-        if refusal is None or refusal.sandbox_uid != self.sandbox.metadata.uid:
+    def answer_to(self, errand: Errand, *, subject: str | None = None) -> Answer | None:
+        """Of this very pod's runtime; about this very subject, if one is given."""
+        answer = self._answers.get(errand)
+        if answer is None or self.pod is None or answer.pod_uid != self.pod.uid:
+            return None
+        return answer if subject is None or answer.subject == subject else None
+
+    def refusal_of(self, kind: Kind) -> Refusal | None:
+        """The API server's no to what this very spec wants, while it holds."""
+        refusal = self._refusals.get(kind.plural)
+        if refusal is None or refusal.sandbox_uid != self.uid:
             return None
         fits = refusal.generation == self.sandbox.metadata.generation and self.now < refusal.retry_at
         return refusal if fits else None
+
+    @property
+    def refusal(self) -> Refusal | None:
+        return self.refusal_of(POD)
 
     @property
     def start_at(self) -> datetime | None:
@@ -94,15 +119,88 @@ class Case:
         changed = self.status.observed_generation != self.sandbox.metadata.generation
         return due if waits and not changed else None
 
+    @property
+    def wake(self) -> str:
+        """The wake request that has not been fulfilled; empty without one."""
+        wanted = self.sandbox.metadata.annotations.get(ANNOTATION_WAKE, "")[:256]
+        return wanted if wanted != (self.status.wake_observed or "") else ""
+
+    @property
+    def stays_asleep(self) -> bool:
+        """It sleeps, and nothing is there that would wake it."""
+        if self.pod is not None or self.status.asleep_since is None:
+            return False
+        return self.spec.paused or (not self.wake and self.status.sleep_reason != Reason.PAUSED)
+
+    @property
+    def sleep_after(self) -> float | None:
+        """Seconds without work; None: it never sleeps by itself."""
+        return None if self.spec.keep_alive else (self.spec.sleep_after or DEFAULT_SLEEP_AFTER)
+
+    @property
+    def sleep_after_text(self) -> str:
+        return NEVER if self.sleep_after is None else durations.format(self.sleep_after)
+
+    @property
+    def disk_trouble(self) -> str | None:
+        """What the runtime says about a full disk, for as long as the kubelet finds it not ready."""
+        since = self.pod.unready_since if self.pod is not None else None
+        answer = self.answer_to(Errand.CHECK, subject=since) if since is not None else None
+        return answer.message or None if answer is not None else None
+
+    @property
+    def disk_unknown(self) -> bool:
+        """The kubelet finds the runtime not ready, and it has not yet been asked why."""
+        since = self.pod.unready_since if self.pod is not None else None
+        return since is not None and self.answer_to(Errand.CHECK, subject=since) is None
+
+    @property
+    def claim_name(self) -> str | None:
+        """The PersistentVolumeClaim of the workspace. A warm pod has brought its own."""
+        workspace = self.spec.workspace
+        if workspace is None or workspace.claim_name is not None:
+            return workspace and workspace.claim_name
+        held = self.pod.workspace_claim if self.pod is not None else None
+        return held or self.status.workspace_claim or workspace_name(self.sandbox.metadata.name)
+
+    @property
+    def claim(self) -> ClaimFacts | None:
+        return self._claims.get(self.claim_name or "")
+
     @cached_property
     def wanted_pod(self) -> Json:
         """Raises BadPodTemplate."""
-        return build_pod(self.sandbox, installation=self._installation)
+        return build_pod(self.spec, frame=self.frame, installation=self.installation)
+
+    @property
+    def frame(self) -> Frame:
+        metadata = self.sandbox.metadata
+        return Frame(
+            name=metadata.name,
+            namespace=metadata.namespace,
+            owner=self.owner,
+            labels=self.labels,
+            network_uid=metadata.uid,
+            claim=self.claim_name,
+            template=self.effective.live,
+        )
+
+    @property
+    def owner(self) -> Json:
+        metadata = self.sandbox.metadata
+        return owner_reference(kind=SANDBOX_KIND, name=metadata.name, uid=metadata.uid)
+
+    @property
+    def labels(self) -> dict[str, str]:
+        metadata = self.sandbox.metadata
+        return child_labels(
+            sandbox_name=metadata.name, sandbox_uid=metadata.uid, version=self.installation.version
+        )
 
     @property
     def outdated(self) -> bool:
         """The pod is not the one that would be made now."""
-        if self.pod is None or not self.pod.pod_hash:
+        if self.pod is None or not self.pod.pod_hash or self.pod.pool_uid is not None:
             return False
         try:
             wanted = self.wanted_pod
@@ -115,41 +213,97 @@ class Case:
     def tell(self, reason: Reason, message: str, *, tone: Tone = Tone.WARNING) -> None:
         self._notices.append(Notice(tone=tone, reason=reason.value, message=message))
 
+    def lose(self, reason: Reason, detail: str = "") -> None:
+        """The pod that the status speaks of is over, and nobody wanted that."""
+        self.draft.mark_lost(reason, detail)
+        self.tell(reason, self._sentence(reason, detail))
+
+    def sleep(self, reason: Reason) -> None:
+        words = self.pod.words if self.pod is not None else None
+        self.draft.mark_asleep(reason, words=words, keeps=self.spec.workspace is not None)
+        self.tell(reason, self._sentence(reason), tone=Tone.NORMAL)
+
+    def _sentence(self, reason: Reason, detail: str = "") -> str:
+        name = self.pod.name if self.pod is not None else self.sandbox.metadata.name
+        return sentence(reason, pod=name, detail=detail)
+
     # Ends
+
+    def write(self, *writes: Write) -> Plan:
+        return Plan(writes=writes)
+
+    def depart(self, deletion: Write) -> Plan:
+        """The sandbox itself is deleted."""
+        return Plan(writes=(deletion,), notices=tuple(self._notices))
 
     def create(self, pod: Json) -> Plan:
         return Plan(create_pod=pod)
 
+    def wait(self, reason: Reason, detail: str = "", *, until: datetime | None = None) -> Plan:
+        """There is no pod, and to start one now is of no use."""
+        self.draft.mark_waiting(reason, detail, until=until)
+        if self.draft.ready_reason != reason:
+            self.tell(reason, self._sentence(reason, detail))
+        return self.settle(look_again_at=until)
+
     def settle(
-        self, *, remove: Removal | None = None, ask: Ask | None = None, look_again_at: datetime | None = None
+        self,
+        *,
+        remove: Removal | None = None,
+        ask: Ask | None = None,
+        look_again_at: datetime | None = None,
     ) -> Plan:
         """Write the status if it has changed, tell about it, and what else there is to do."""
-        status = self.draft.finish(
-            verdicts(self.spec, overridden=self._overridden(), restart_pending=self._restart_pending())
-        )
+        self.draft.note_claim(self.claim_name)
+        status = self.draft.finish(self._verdicts())
         return Plan(
             status=status,
             # Without a change of the status there is nothing new to tell.
             notices=tuple(self._notices) if status is not None else (),
             remove_pod=remove,
             ask=ask,
-            look_again_at=look_again_at,
+            look_again_at=earliest((look_again_at, self.deadline, provisioning_deadline(self))),
         )
 
-    def ask(self) -> Ask | None:
+    def ask(self, errand: Errand, *, subject: str = "") -> Ask | None:
         pod = self.pod
         if pod is None or pod.ip is None or not pod.node_responds:
             return None
+        binding = errand is Errand.BIND
         return Ask(
+            errand=errand,
             pod_uid=pod.uid,
             pod_name=pod.name,
             namespace=self.sandbox.metadata.namespace,
             ip=pod.ip,
             sandbox_name=self.sandbox.metadata.name,
-            sandbox_uid=self.sandbox.metadata.uid,
-            spec_hash=spec_hash(self.spec),
-            env=bind_env(self.spec),
+            sandbox_uid=self.uid,
+            subject=subject,
+            sleep_after=self.sleep_after,
+            spec_hash=spec_hash(self.spec) if binding else "",
+            env=bind_env(self.spec) if binding else {},
+            processes=tuple(each.to_json() for each in self.spec.processes) if binding else (),
+            setup=self.spec.setup if binding else (),
         )
+
+    @property
+    def deadline(self) -> datetime | None:
+        """When the sandbox is to be deleted."""
+        lifetime, born = self.spec.lifetime, self.sandbox.metadata.creation_timestamp
+        if lifetime is None:
+            return None
+        asleep = self.draft.asleep_since
+        return earliest(
+            (
+                _later(born, lifetime.max_age),
+                _later(asleep, lifetime.delete_after_asleep),
+            )
+        )
+
+    def _verdicts(self) -> Iterable[Verdict]:
+        before = {condition.type: condition for condition in self.status.conditions}
+        yield from verdicts(self.spec, overridden=self._overridden(), restart_pending=self._restart_pending())
+        yield workspace_verdict(self, before=before.get(ConditionType.WORKSPACE_READY))
 
     def _overridden(self) -> list[str]:
         if self.spec.pod_template is None:
@@ -161,10 +315,18 @@ class Case:
 
     def _restart_pending(self) -> str | None:
         made_from = self.draft.running_spec_hash
-        if made_from is None or made_from == spec_hash(self.spec):
+        if self.effective.trouble is not None or made_from in (None, spec_hash(self.spec)):
             return None
-        name, namespace = self.sandbox.metadata.name, self.sandbox.metadata.namespace
+        name, namespace = self.draft.pod_name, self.sandbox.metadata.namespace
         return (
-            f"The pod was made from an earlier spec, and goes on so that no work in it is lost. To "
-            f"start it anew with this one: kubectl delete pod {name} -n {namespace}."
+            f"The pod was made from an earlier spec or template, and goes on so that no work in it is lost. "
+            f"The next start uses the present one; to start it now: kubectl delete pod {name} -n {namespace}."
         )
+
+
+def earliest(moments: Iterable[datetime | None]) -> datetime | None:
+    return min((moment for moment in moments if moment is not None), default=None)
+
+
+def _later(moment: datetime | None, seconds: float | None) -> datetime | None:
+    return moment + timedelta(seconds=seconds) if moment is not None and seconds is not None else None

@@ -19,6 +19,15 @@ class Cluster(Protocol):
         """A merge patch."""
         ...
 
+    async def apply(self, path: str, body: Json) -> Json:
+        """Server-side apply."""
+        ...
+
     async def delete(
-        self, path: str, *, uid: str | None = None, grace_seconds: int | None = None
+        self,
+        path: str,
+        *,
+        uid: str | None = None,
+        version: str | None = None,
+        grace_seconds: int | None = None,
     ) -> Json: ...

@@ -1,5 +1,5 @@
 """The conditions that follow from the spec alone: which of its fields have an effect in this version, and
-what holds for workspace, previews and isolation. Nothing that a user sets is ignored in silence.
+what holds for previews and isolation. Nothing that a user sets is ignored in silence.
 """
 
 from collections.abc import Iterator, Sequence
@@ -8,21 +8,10 @@ from typing import NamedTuple
 from sandpod_crds.models import SandboxSpec
 from sandpod_crds.names import ConditionType
 
-from .reasons import SENTENCES, Reason
+from .reasons import SENTENCES, Reason, sentence
 
 # Fields that the CRD has and this version does not act on.
-NOT_IMPLEMENTED = (
-    "template_ref",
-    "pool_ref",
-    "paused",
-    "sleep_after",
-    "workspace",
-    "ports",
-    "processes",
-    "setup",
-    "network",
-    "lifetime",
-)
+NOT_IMPLEMENTED = ("ports",)
 
 
 class Verdict(NamedTuple):
@@ -32,14 +21,14 @@ class Verdict(NamedTuple):
     message: str
 
 
+def verdict(kind: ConditionType, holds: bool, reason: Reason, detail: str = "") -> Verdict:
+    return Verdict(kind, holds, reason, sentence(reason, pod="", detail=detail))
+
+
 def verdicts(
     spec: SandboxSpec, *, overridden: Sequence[str], restart_pending: str | None
 ) -> Iterator[Verdict]:
     yield _honored(spec, overridden=overridden, restart_pending=restart_pending)
-    if spec.workspace is not None:
-        yield _not_yet(ConditionType.WORKSPACE_READY, "workspace: files are on scratch space")
-    else:
-        yield _good(ConditionType.WORKSPACE_READY, Reason.SCRATCH_SPACE)
     if spec.ports:
         yield _not_yet(ConditionType.PREVIEW_READY, "ports: there are no preview URLs")
     else:

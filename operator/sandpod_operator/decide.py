@@ -8,18 +8,26 @@ left to do: each step may be the last one before the operator is killed, and not
 from collections.abc import Callable
 from datetime import datetime, timedelta
 
-from .case import Case, Situation
+from .case import Case
 from .errors import BadPodTemplate
-from .observations import Answered
-from .plan import Plan, Removal, Tone
+from .fence import fence_the_network
+from .kinds import SANDBOX
+from .observations import Errand, Outcome
+from .plan import Ask, Plan, Removal, Tone, Verb, Write
 from .pods import PodFacts
 from .reasons import Reason, sentence
 from .settings import Installation
+from .situation import Situation
+from .workspace import make_the_workspace, tend_the_workspace
 
 # A pod that is still there so long after its grace period has a node that will not report its end.
 GRACE_OVERDUE = timedelta(seconds=30)
 # After so long, a start that is still under way is worth a word.
 SLOW = timedelta(seconds=60)
+# A runtime that has been told to sleep saves and ends within 20 seconds, or never.
+SLEEPY = timedelta(seconds=30)
+# What we tell a runtime, and find again in its last words.
+PAUSED = "paused"
 
 
 def decide(situation: Situation, *, now: datetime, installation: Installation) -> Plan:
@@ -36,25 +44,28 @@ def decide(situation: Situation, *, now: datetime, installation: Installation) -
 
 def leave_with_the_sandbox(situation: Situation) -> Plan:
     """The pod of a sandbox that is gone, or going, goes too. The garbage collector would see to it, later."""
-    sandbox, pod = situation.sandbox, situation.pod
-    owner = sandbox.metadata.uid if sandbox is not None else situation.departed
-    if pod is None or owner is None or pod.owner_uid != owner or pod.deleted_at is not None:
+    pod = situation.pod
+    if pod is None or pod.deleted_at is not None or situation.orphaning:
         return Plan()
-    return Plan() if situation.orphaning else Plan(remove_pod=Removal(uid=pod.uid))
+    return Plan(remove_pod=_removal(pod))
 
 
-def respect_the_name(case: Case) -> Plan | None:
-    """A pod has our name and another owner: the pod of an earlier sandbox is removed, anybody else's is
-    left alone.
-    """
-    pod = case.pod
-    if pod is None or pod.owner_uid == case.sandbox.metadata.uid:
+def end_in_time(case: Case) -> Plan | None:
+    """Its lifetime is over: the sandbox is deleted, and all that belongs to it goes with it."""
+    deadline = case.deadline
+    if deadline is None or case.now < deadline:
         return None
-    if pod.of_sandbox:
-        case.draft.mark_waiting(Reason.EARLIER_POD)
-        return see_it_off(case, pod)
-    wait_because(case, Reason.NAME_TAKEN, "it belongs to somebody else.")
-    return case.settle()
+    case.tell(Reason.EXPIRED, sentence(Reason.EXPIRED, pod="", detail=_which(case)), tone=Tone.NORMAL)
+    return case.depart(Write(verb=Verb.DELETE, kind=SANDBOX, name=case.sandbox.metadata.name, uid=case.uid))
+
+
+def keep_one_pod(case: Case) -> Plan | None:
+    """An answer that was lost may have left two; the one that is known stays."""
+    for pod in case.surplus:
+        if pod.deleted_at is None:
+            case.tell(Reason.SURPLUS_POD, sentence(Reason.SURPLUS_POD, pod=pod.name))
+            return case.settle(remove=_removal(pod))
+    return None
 
 
 def let_the_old_pod_go(case: Case) -> Plan | None:
@@ -65,21 +76,76 @@ def let_the_old_pod_go(case: Case) -> Plan | None:
     if pod is None or pod.deleted_at is None:
         return None
     if case.current:
-        lose(case, Reason.POD_DELETED, pod.deleted_by)
+        if case.spec.paused:
+            case.sleep(Reason.PAUSED)
+        elif pod.disrupted and pod.end is None and case.bound and pod.node_responds:
+            # What it says at its end tells whether somebody works in it.
+            case.draft.mark_draining(Reason.NODE_DRAINING)
+        elif pod.disrupted and pod.words is not None and pod.words.quiet and case.sleep_after is not None:
+            case.sleep(Reason.NODE)
+        else:
+            case.lose(Reason.POD_DELETED, pod.deleted_by)
     return see_it_off(case, pod)
 
 
 def bury_the_pod(case: Case) -> Plan | None:
-    """The pod has ended: say how, remove it, and have another when it is time."""
+    """The pod has ended: in sleep, or by accident. Say how, and remove it."""
     pod = case.pod
     if pod is None or pod.end is None:
         return None
-    if case.current:
+    words = pod.words
+    if words is not None and words.slept:
+        if case.spec.paused:
+            case.sleep(Reason.PAUSED)
+        elif case.wake or words.detail == PAUSED:
+            case.draft.mark_waking()
+        else:
+            case.sleep(Reason.IDLE if words.reason == "idle" else Reason.REQUESTED)
+    elif case.spec.paused and case.current:
+        case.sleep(Reason.PAUSED)
+    elif case.current:
         reason = pod.end.reason
         if not case.bound and reason in (Reason.CRASHED, Reason.RUNTIME_EXITED):
             reason = Reason.CRASHED_AT_START
-        lose(case, reason, pod.end.message)
-    return case.settle(remove=Removal(uid=pod.uid))
+        case.lose(reason, pod.end.message)
+    return case.settle(remove=_removal(pod))
+
+
+def stay_asleep(case: Case) -> Plan | None:
+    """Nobody wants it awake, or it is paused. What happened to its pod meanwhile does not matter."""
+    if case.pod is not None:
+        return None
+    if case.stays_asleep:
+        if case.spec.paused and case.status.sleep_reason != Reason.PAUSED:
+            case.sleep(Reason.PAUSED)
+        return case.settle()
+    if case.spec.paused:
+        case.sleep(Reason.PAUSED)
+        return case.settle()
+    return None
+
+
+def know_the_spec(case: Case) -> Plan | None:
+    """Without its template, nobody knows what the sandbox is to be. One that works goes on as it is."""
+    trouble = case.effective.trouble
+    if trouble is None or case.alive:
+        return None
+    if case.pod is not None:
+        return case.settle(remove=_removal(case.pod))
+    return case.wait(*trouble)
+
+
+def respect_the_name(case: Case) -> Plan | None:
+    """A pod has our name and another owner: the pod of an earlier sandbox is removed, anybody else's is
+    left alone.
+    """
+    pod = case.namesake
+    if pod is None or case.pod is not None:
+        return None
+    if pod.of_sandbox:
+        case.draft.mark_waiting(Reason.EARLIER_POD)
+        return see_it_off(case, pod)
+    return case.wait(Reason.NAME_TAKEN, "it belongs to somebody else.")
 
 
 def start_a_pod(case: Case) -> Plan | None:
@@ -87,17 +153,14 @@ def start_a_pod(case: Case) -> Plan | None:
     if case.pod is not None:
         return None
     if case.status.pod_uid is not None:
-        lose(case, Reason.POD_DELETED, "by force, or with its node.")
+        case.lose(Reason.POD_DELETED, "by force, or with its node.")
         return case.settle(look_again_at=case.now)
     try:
         pod = case.wanted_pod
     except BadPodTemplate as error:
-        wait_because(case, Reason.INVALID_POD_TEMPLATE, str(error))
-        return case.settle()
+        return case.wait(Reason.INVALID_POD_TEMPLATE, str(error))
     if case.refusal is not None:
-        until = case.refusal.retry_at
-        wait_because(case, case.refusal.reason, case.refusal.message, until=until)
-        return case.settle(look_again_at=until)
+        return case.wait(case.refusal.reason, case.refusal.message, until=case.refusal.retry_at)
     if case.start_at is not None:
         return case.settle(look_again_at=case.start_at)
     return case.create(pod)
@@ -106,11 +169,14 @@ def start_a_pod(case: Case) -> Plan | None:
 def replace_an_outdated_pod(case: Case) -> Plan | None:
     """The spec was changed before anybody could work in the pod: no use in waiting for this one."""
     pod = case.pod
-    if pod is None or case.alive or not case.outdated:
+    if pod is None or case.alive or not (case.outdated or case.spec.paused):
         return None
-    case.draft.mark_replaced()
-    case.tell(Reason.REPLACED, sentence(Reason.REPLACED, pod=pod.name), tone=Tone.NORMAL)
-    return case.settle(remove=Removal(uid=pod.uid))
+    if case.spec.paused:
+        case.sleep(Reason.PAUSED)
+    else:
+        case.draft.mark_replaced()
+        case.tell(Reason.REPLACED, sentence(Reason.REPLACED, pod=pod.name), tone=Tone.NORMAL)
+    return case.settle(remove=_removal(pod))
 
 
 def name_the_obstacle(case: Case) -> Plan | None:
@@ -122,9 +188,21 @@ def name_the_obstacle(case: Case) -> Plan | None:
         return None
     reason, detail = pod.obstacle.reason, pod.obstacle.message
     case.draft.mark_obstructed(pod, image=case.image, reason=reason, detail=detail)
+    case.draft.observe_wake(case.wake)
     if case.draft.ready_reason != reason:
         case.tell(reason, sentence(reason, pod=pod.name, detail=detail))
     return case.settle()
+
+
+def wait_for_the_setup(case: Case) -> Plan | None:
+    """The runtime is ours and runs spec.setup, for as long as that takes."""
+    pod = case.pod
+    if pod is None or not case.setting_up:
+        return None
+    answer = case.answer_to(Errand.SETUP) or case.bind
+    case.draft.mark_setting_up(pod, image=case.image, result=answer.setup if answer is not None else None)
+    case.draft.observe_wake(case.wake)
+    return case.settle(ask=case.ask(Errand.SETUP))
 
 
 def wait_for_the_runtime(case: Case) -> Plan | None:
@@ -132,42 +210,84 @@ def wait_for_the_runtime(case: Case) -> Plan | None:
     pod = case.pod
     if pod is None or case.alive:
         return None
-    if case.answer is not None and case.answer.outcome is Answered.REFUSED:
-        lose(case, Reason.BIND_REFUSED, case.answer.message)
-        return case.settle(remove=Removal(uid=pod.uid))
+    if case.bind is not None and case.bind.outcome is Outcome.REFUSED:
+        case.lose(Reason.BIND_REFUSED, case.bind.message)
+        return case.settle(remove=_removal(pod))
     slow = pod.under_way_since + SLOW
     reason = Reason.STARTING if case.now < slow or pod.running_since else Reason.STARTING_SLOWLY
     look_again_at = slow if reason is Reason.STARTING else None
     if pod.running_since is not None:
         deadline = pod.running_since + timedelta(seconds=case.settings.start_timeout_seconds)
         if case.now >= deadline:
-            lose(case, Reason.RUNTIME_NOT_ANSWERING, f"{case.settings.start_timeout_seconds:g} seconds")
-            return case.settle(remove=Removal(uid=pod.uid))
+            case.lose(Reason.RUNTIME_NOT_ANSWERING, f"{case.settings.start_timeout_seconds:g} seconds")
+            return case.settle(remove=_removal(pod))
         look_again_at = deadline
     case.draft.mark_starting(pod, image=case.image, reason=reason)
-    return case.settle(ask=case.ask(), look_again_at=look_again_at)
+    case.draft.observe_wake(case.wake)
+    ask = case.ask(Errand.BIND, subject=case.sleep_after_text)
+    return case.settle(ask=ask, look_again_at=look_again_at)
+
+
+def put_it_to_sleep(case: Case) -> Plan | None:
+    """It is paused while somebody may work in it: its runtime saves what there is and ends by itself."""
+    pod = case.pod
+    if pod is None or not case.spec.paused:
+        return None
+    overdue = (case.draft.draining_since or case.now) + SLEEPY
+    if case.now >= overdue:
+        case.sleep(Reason.PAUSED)
+        return case.settle(remove=_removal(pod))
+    case.draft.mark_draining(Reason.PAUSING)
+    asked = case.answer_to(Errand.SLEEP) is not None
+    return case.settle(ask=None if asked else case.ask(Errand.SLEEP, subject=PAUSED), look_again_at=overdue)
 
 
 def keep_it_running(case: Case) -> Plan | None:
-    """The runtime has answered: the sandbox is up until its pod ends. A changed spec waits for that."""
+    """The runtime has answered: the sandbox is up until its pod ends. A changed spec waits for that; what
+    need not wait, the runtime is told.
+    """
     pod = case.pod
     assert pod is not None
-    answer = case.answer
-    case.draft.mark_running(pod, answer=answer, image=case.image)
-    if answer is not None:
+    bind = case.bind
+    setup = case.answer_to(Errand.SETUP) or bind
+    case.draft.mark_running(pod, answer=bind, image=case.image, setup=setup.setup if setup else None)
+    if bind is not None:
+        case.draft.observe_wake(case.wake)
         case.tell(Reason.STARTED, f"The runtime answers in the pod {pod.name}.", tone=Tone.NORMAL)
     elif not pod.node_responds and case.draft.ready_reason != Reason.NODE_NOT_RESPONDING:
         detail = pod.node or ""
         case.tell(
             Reason.NODE_NOT_RESPONDING, sentence(Reason.NODE_NOT_RESPONDING, pod=pod.name, detail=detail)
         )
-    return case.settle(look_again_at=case.draft.forgive())
+    return case.settle(ask=_news(case), look_again_at=case.draft.forgive())
+
+
+def _news(case: Case) -> Ask | None:
+    """What the runtime does not know yet, the most urgent first. Its answers are taken up on the way."""
+    wake = case.wake
+    if wake and case.bound:
+        stay = case.answer_to(Errand.STAY, subject=wake)
+        if stay is None:
+            return case.ask(Errand.STAY, subject=wake)
+        # Refused: it is going to sleep. The request stays open, and its end is followed by a start.
+        if stay.outcome is Outcome.DONE:
+            case.draft.observe_wake(wake)
+    if case.bound and case.effective.trouble is None and case.status.sleep_after != case.sleep_after_text:
+        adjusted = case.answer_to(Errand.ADJUST, subject=case.sleep_after_text)
+        if adjusted is None:
+            return case.ask(Errand.ADJUST, subject=case.sleep_after_text)
+        if adjusted.outcome is Outcome.DONE:
+            case.draft.note_sleep_after(adjusted.subject)
+    since = case.pod.unready_since if case.pod is not None else None
+    if since is not None and case.answer_to(Errand.CHECK, subject=since) is None:
+        return case.ask(Errand.CHECK, subject=since)
+    return None
 
 
 def see_it_off(case: Case, pod: PodFacts) -> Plan:
     """Delete the pod, and once more by force when its time is long over."""
     if pod.deleted_at is None:
-        return case.settle(remove=Removal(uid=pod.uid))
+        return case.settle(remove=_removal(pod))
     overdue = pod.deleted_at + GRACE_OVERDUE
     if pod.has_claim:
         # Its volume might be in use by a container that nobody can see: two writers would destroy it.
@@ -175,27 +295,35 @@ def see_it_off(case: Case, pod: PodFacts) -> Plan:
     if case.now < overdue:
         return case.settle(look_again_at=overdue)
     # Looked at again, because a finalizer of somebody else may hold it even then.
-    return case.settle(remove=Removal(uid=pod.uid, force=True), look_again_at=case.now + GRACE_OVERDUE)
+    return case.settle(remove=_removal(pod, force=True), look_again_at=case.now + GRACE_OVERDUE)
 
 
-def lose(case: Case, reason: Reason, detail: str = "") -> None:
-    case.draft.mark_lost(reason, detail)
-    case.tell(reason, sentence(reason, pod=case.sandbox.metadata.name, detail=detail))
+def _removal(pod: PodFacts, *, force: bool = False) -> Removal:
+    return Removal(name=pod.name, uid=pod.uid, force=force)
 
 
-def wait_because(case: Case, reason: Reason, detail: str, *, until: datetime | None = None) -> None:
-    case.draft.mark_waiting(reason, detail, until=until)
-    if case.draft.ready_reason != reason:
-        case.tell(reason, sentence(reason, pod=case.sandbox.metadata.name, detail=detail))
+def _which(case: Case) -> str:
+    lifetime = case.spec.lifetime
+    asleep = case.draft.asleep_since is not None and lifetime is not None and lifetime.delete_after_asleep
+    return "lifetime.deleteAfterAsleep is over." if asleep else "lifetime.maxAge is over."
 
 
 PHASES: tuple[Callable[[Case], Plan | None], ...] = (
-    respect_the_name,
+    end_in_time,
+    keep_one_pod,
     let_the_old_pod_go,
     bury_the_pod,
+    tend_the_workspace,
+    stay_asleep,
+    know_the_spec,
+    respect_the_name,
+    make_the_workspace,
+    fence_the_network,
     start_a_pod,
     replace_an_outdated_pod,
     name_the_obstacle,
+    wait_for_the_setup,
     wait_for_the_runtime,
+    put_it_to_sleep,
     keep_it_running,
 )

@@ -12,10 +12,11 @@ from sandpod_crds.errors import ApiError, Conflict, NotFound
 from sandpod_crds.models import Sandbox, SandboxStatus
 
 from .cluster import Cluster
+from .kinds import CLAIM, POD, Kind
 from .metrics import Metrics
 from .objects import Json, section
 from .observations import Key
-from .plan import Ask, Notice, Plan, Removal
+from .plan import Ask, Notice, Plan, Removal, Verb, Write
 from .reasons import Reason
 from .refusals import Subject, make_refusal, refusal, stranger
 from .status import status_patch, summary
@@ -55,58 +56,90 @@ class Executor:
         # First: an asking that nobody wants any more must not go on while we wait for the API server.
         self._asker.want(key, plan.ask)
         changed = False
-        if plan.create_pod is not None and sandbox is not None:
-            await self._create(plan.create_pod, key=key, sandbox=sandbox)
-            changed = True
-        if plan.status is not None and sandbox is not None:
-            if not await self._write_status(plan.status, key=key, sandbox=sandbox):
-                return False
-            changed = True
-            if summary(plan.status) != summary(sandbox.status):
-                log.info("%s: %s -> %s", key, summary(sandbox.status), summary(plan.status))
+        if sandbox is not None:
+            for write in plan.writes:
+                await self._write(write, key=key, sandbox=sandbox)
+                changed = True
+            if plan.create_pod is not None:
+                await self._create(POD, plan.create_pod, key=key, sandbox=sandbox)
+                changed = True
+            if plan.status is not None:
+                if not await self._write_status(plan.status, key=key, sandbox=sandbox):
+                    return False
+                changed = True
+                if summary(plan.status) != summary(sandbox.status):
+                    log.info("%s: %s -> %s", key, summary(sandbox.status), summary(plan.status))
             for notice in plan.notices:
                 self._teller.tell(sandbox, notice)
         if plan.remove_pod is not None:
-            changed = await self._remove(plan.remove_pod, key=key) or changed
+            changed = await self._remove_pod(plan.remove_pod, key=key) or changed
         return changed
 
-    async def _create(self, pod: Json, *, key: Key, sandbox: Sandbox) -> None:
-        before = self._store.refusal(key)
-        subject = Subject(
-            uid=sandbox.metadata.uid,
-            generation=sandbox.metadata.generation,
-            has_template=sandbox.spec.pod_template is not None,
-        )
-        self._metrics.api_writes.add(verb="create", resource="pods")
+    async def _write(self, write: Write, *, key: Key, sandbox: Sandbox) -> None:
+        if write.verb is Verb.CREATE:
+            await self._create(write.kind, write.body, key=key, sandbox=sandbox)
+        elif write.verb is Verb.DELETE:
+            await self._delete(write, key=key)
+        else:
+            await self._change(write, key=key, sandbox=sandbox)
+
+    async def _create(self, kind: Kind, body: Json, *, key: Key, sandbox: Sandbox) -> None:
+        self._metrics.api_writes.add(verb="create", resource=kind.plural)
         try:
-            created = await self._cluster.create(paths.pods(key.namespace), pod)
+            created = await self._cluster.create(kind.path(key.namespace), body)
         except Conflict as error:
             if not error.already_exists:
                 raise
-            await self._look_at_the_other(key, subject=subject)
+            await self._look_at_the_other(kind, body["metadata"]["name"], key=key, sandbox=sandbox)
         except ApiError as error:
-            refused = refusal(error, subject=subject, now=self._now(), before=before)
-            if refused is None:
-                raise
-            self._store.put_refusal(key, refused)
+            self._refuse(error, kind, key=key, sandbox=sandbox)
         else:
-            self._store.drop_refusal(key)
-            self._store.pods.learn(created)
+            self._store.drop_refusal(key, kind.plural)
+            self._store.cache(kind).learn(created)
 
-    async def _look_at_the_other(self, key: Key, *, subject: Subject) -> None:
-        """A pod of that name exists: ours, from a create whose answer was lost, or somebody else's."""
+    async def _look_at_the_other(self, kind: Kind, name: str, *, key: Key, sandbox: Sandbox) -> None:
+        """One of that name exists: ours, from a create whose answer was lost, or somebody else's."""
         try:
-            pod = await self._cluster.get(paths.pods(key.namespace, key.name))
+            found = await self._cluster.get(kind.path(key.namespace, name))
         except NotFound:
             return
-        why = stranger(pod, sandbox_uid=subject.uid)
+        why = stranger(found, sandbox_uid=sandbox.metadata.uid, heirless=kind is CLAIM)
         if why is None:
-            self._store.drop_refusal(key)
-            self._store.pods.learn(pod)
+            self._store.drop_refusal(key, kind.plural)
+            self._store.cache(kind).learn(found)
+            return
+        refused = make_refusal(
+            Reason.NAME_TAKEN if kind is POD else Reason.CLAIM_TAKEN,
+            why,
+            subject=_subject(kind, sandbox),
+            now=self._now(),
+            before=self._store.refusal(key, kind.plural),
+        )
+        self._store.put_refusal(key, refused, kind.plural)
+
+    async def _change(self, write: Write, *, key: Key, sandbox: Sandbox) -> None:
+        path = write.kind.path(key.namespace, write.name)
+        self._metrics.api_writes.add(verb=write.verb.value, resource=write.kind.plural)
+        try:
+            if write.verb is Verb.APPLY:
+                written = await self._cluster.apply(path, write.body)
+            else:
+                written = await self._cluster.patch(path, write.body)
+        except NotFound:
+            # Gone meanwhile; the watch is about to say so.
+            return
+        except ApiError as error:
+            self._refuse(error, write.kind, key=key, sandbox=sandbox)
         else:
-            before = self._store.refusal(key)
-            refused = make_refusal(Reason.NAME_TAKEN, why, subject=subject, now=self._now(), before=before)
-            self._store.put_refusal(key, refused)
+            self._store.drop_refusal(key, write.kind.plural)
+            self._store.cache(write.kind).learn(written)
+
+    def _refuse(self, error: ApiError, kind: Kind, *, key: Key, sandbox: Sandbox) -> None:
+        before = self._store.refusal(key, kind.plural)
+        refused = refusal(error, subject=_subject(kind, sandbox), now=self._now(), before=before)
+        if refused is None:
+            raise error
+        self._store.put_refusal(key, refused, kind.plural)
 
     async def _write_status(self, status: SandboxStatus, *, key: Key, sandbox: Sandbox) -> bool:
         # For the version that it was decided on, and no other: a new sandbox of this name must not get the
@@ -123,19 +156,41 @@ class Executor:
         self._store.sandboxes.learn(written)
         return True
 
-    async def _remove(self, removal: Removal, *, key: Key) -> bool:
-        self._metrics.api_writes.add(verb="delete", resource="pods")
+    async def _delete(self, write: Write, *, key: Key) -> None:
+        assert write.uid is not None
+        where = Key(key.namespace, write.name)
+        await self._delete_object(write.kind, where, uid=write.uid, grace_seconds=None)
+
+    async def _remove_pod(self, removal: Removal, *, key: Key) -> bool:
+        where = Key(key.namespace, removal.name)
+        grace_seconds = 0 if removal.force else None
+        return await self._delete_object(POD, where, uid=removal.uid, grace_seconds=grace_seconds)
+
+    async def _delete_object(self, kind: Kind, where: Key, *, uid: str, grace_seconds: int | None) -> bool:
+        self._metrics.api_writes.add(verb="delete", resource=kind.plural)
         try:
             answer = await self._cluster.delete(
-                paths.pods(key.namespace, key.name),
-                uid=removal.uid,
-                grace_seconds=0 if removal.force else None,
+                kind.path(where.namespace, where.name), uid=uid, grace_seconds=grace_seconds
             )
         except (NotFound, Conflict):
-            self._store.pod_deleted(key, uid=removal.uid)
+            self._store.deleted(kind, where, uid=uid)
             return True
-        # Kubernetes answers with the pod while it is being stopped, and with a Status when it is gone.
+        # Kubernetes answers with the object while something still has to be done for it, and with a Status
+        # when it is gone.
         if "deletionTimestamp" in section(answer, "metadata"):
-            return self._store.pods.learn(answer)
-        self._store.pod_deleted(key, uid=removal.uid)
+            return self._store.cache(kind).learn(answer)
+        self._store.deleted(kind, where, uid=uid)
         return True
+
+
+def _subject(kind: Kind, sandbox: Sandbox) -> Subject:
+    has_template = sandbox.spec.pod_template is not None
+    invalid = {
+        POD: Reason.INVALID_POD_TEMPLATE if has_template else Reason.INVALID_POD,
+        CLAIM: Reason.INVALID_CLAIM,
+    }
+    return Subject(
+        uid=sandbox.metadata.uid,
+        generation=sandbox.metadata.generation,
+        invalid=invalid.get(kind, Reason.INVALID_POD),
+    )

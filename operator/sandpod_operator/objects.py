@@ -1,6 +1,10 @@
 """Kubernetes objects as the dicts that they are: where to find what in them."""
 
+import hashlib
+import json
 from typing import Any, cast
+
+from sandpod_crds.names import API_VERSION
 
 from .observations import Key
 
@@ -19,7 +23,7 @@ def entries(obj: Json, name: str) -> list[Json]:
 
 def key_of(obj: Json) -> Key:
     metadata = obj["metadata"]
-    return Key(metadata["namespace"], metadata["name"])
+    return Key(metadata.get("namespace", ""), metadata["name"])
 
 
 def uid_of(obj: Json) -> str:
@@ -39,3 +43,21 @@ def controller(metadata: Json) -> Json:
 
 def owner_uid(obj: Json) -> str | None:
     return controller(obj["metadata"]).get("uid")
+
+
+def owner_reference(*, kind: str, name: str, uid: str) -> Json:
+    """For a child of one of our objects. It goes with its owner, and never keeps the owner from going."""
+    return {
+        "apiVersion": API_VERSION,
+        "kind": kind,
+        "name": name,
+        "uid": uid,
+        "controller": True,
+        "blockOwnerDeletion": False,
+    }
+
+
+def digest(value: Any) -> str:
+    """Of anything that is JSON: the same for what is the same."""
+    text = json.dumps(value, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -8,7 +8,9 @@ from enum import StrEnum
 
 from sandpod_crds.models import SandboxStatus
 
+from .kinds import Kind
 from .objects import Json
+from .observations import Errand
 
 
 class Tone(StrEnum):
@@ -31,28 +33,59 @@ class Notice:
 class Removal:
     """Delete this very pod."""
 
+    name: str
     uid: str
     # Without waiting for a node that may never answer.
     force: bool = False
 
 
+class Verb(StrEnum):
+    CREATE = "create"
+    # Server-side apply: made when it is not there, and put right when somebody has changed it.
+    APPLY = "apply"
+    PATCH = "patch"
+    DELETE = "delete"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Write:
+    """One of the sandbox's objects beside pod and status."""
+
+    verb: Verb
+    kind: Kind
+    name: str
+    body: Json = field(default_factory=Json)
+    # For a deletion: of this very object.
+    uid: str | None = None
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Ask:
-    """Ask the runtime of this pod to be ours, until it answers."""
+    """Say this to the runtime of this pod, until it answers."""
 
+    errand: Errand
     pod_uid: str
     pod_name: str
     namespace: str
     ip: str
     sandbox_name: str
     sandbox_uid: str
-    spec_hash: str
+    # Handed back with the answer.
+    subject: str = ""
+    # With a bind and with ADJUST; None: never by itself.
+    sleep_after: float | None = None
+    # With a bind only
+    spec_hash: str = ""
     # Values may be secrets.
     env: dict[str, str] = field(default_factory=dict[str, str], repr=False)
+    processes: tuple[Json, ...] = field(default=(), repr=False)
+    setup: tuple[str, ...] = field(default=(), repr=False)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Plan:
+    # What a pod needs to be there before it.
+    writes: tuple[Write, ...] = ()
     # A new pod comes before the status that tells of it: its start is what a user waits for. Its own round
     # of decide writes the status.
     create_pod: Json | None = None

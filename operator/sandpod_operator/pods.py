@@ -2,16 +2,29 @@
 container runs, how it ended. Pure; the only module that knows the kubelet's reasons.
 """
 
+import json
 import re
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any, cast
 
-from sandpod_crds.names import ANNOTATION_SPEC_HASH, GROUP, SANDBOX_CONTAINER, SANDBOX_KIND
+from sandpod_crds.names import (
+    ANNOTATION_SPEC_HASH,
+    ANNOTATION_TEMPLATE,
+    GROUP,
+    LABEL_NETWORK,
+    LABEL_POOL_UID,
+    SANDBOX_CONTAINER,
+    SANDBOX_KIND,
+)
 
+from .last_words import LastWords, read_last_words
 from .objects import Json, controller, entries, owner_uid, section, uid_of
 from .reasons import Reason
 from .times import parse_time
 
+# The name of the volume in the pod
+WORKSPACE_VOLUME = "sandpod-workspace"
 ANNOTATION_POD_HASH = f"{GROUP}/pod-hash"
 
 # As much of a dead container's last words as goes into a condition.
@@ -54,25 +67,39 @@ class PodFacts:
     of_sandbox: bool
     pod_hash: str
     spec_hash: str
+    # Of the template that it was made from: the part that works on a running sandbox. None without one.
+    template: Json | None
+    # The SandboxPool that made it.
+    pool_uid: str | None
+    # What NetworkPolicies select it by.
+    network_uid: str
     ip: str | None
     node: str | None
     # The moment from which the pod has no right to exist any more.
     deleted_at: datetime | None
     deleted_by: str
-    # It mounts a PersistentVolumeClaim.
+    # Deleted to free its node, not because of what it is.
+    disrupted: bool
+    # It mounts a PersistentVolumeClaim, of the workspace or another.
     has_claim: bool
+    workspace_claim: str | None
     running_since: datetime | None
     # It is not running yet, and the kubelet or the scheduler say why; they keep trying.
     obstacle: Trouble | None
     # It is over, and will not start again by itself.
     end: Trouble | None
+    # What its runtime left when it ended.
+    words: LastWords | None
     node_responds: bool
+    # Since when the kubelet says that a running container is not ready.
+    unready_since: str | None
 
 
 def facts(pod: Json) -> PodFacts:
     metadata: Json = pod["metadata"]
     status: Json = section(pod, "status")
     annotations: Json = section(metadata, "annotations")
+    labels: Json = section(metadata, "labels")
     deleted = metadata.get("deletionTimestamp")
     state = _state(_container(status))
     running: Json | None = state.get("running")
@@ -86,19 +113,26 @@ def facts(pod: Json) -> PodFacts:
         of_sandbox=_of_sandbox(metadata),
         pod_hash=annotations.get(ANNOTATION_POD_HASH, ""),
         spec_hash=annotations.get(ANNOTATION_SPEC_HASH, ""),
+        template=_recorded_template(annotations),
+        pool_uid=labels.get(LABEL_POOL_UID),
+        network_uid=labels.get(LABEL_NETWORK, ""),
         ip=status.get("podIP") or None,
         node=section(pod, "spec").get("nodeName"),
         deleted_at=parse_time(deleted) if deleted else None,
         deleted_by=_sentence(
             conditions.get("DisruptionTarget", {}).get("message") or "by somebody, or with its node"
         ),
+        disrupted=conditions.get("DisruptionTarget", {}).get("status") == "True",
         has_claim=any(
             "persistentVolumeClaim" in volume for volume in entries(section(pod, "spec"), "volumes")
         ),
+        workspace_claim=_workspace_claim(pod),
         running_since=parse_time(running["startedAt"]) if running and running.get("startedAt") else None,
         obstacle=None if running or end else _obstacle(status, conditions),
         end=end,
+        words=_words(state),
         node_responds=_node_responds(conditions),
+        unready_since=_unready_since(conditions) if running else None,
     )
 
 
@@ -165,6 +199,33 @@ def _terminated(terminated: Json, *, what: str) -> Trouble:
     if code == 0:
         return Trouble(reason=Reason.RUNTIME_EXITED, message=f"{what} exited with code 0{said}")
     return Trouble(reason=Reason.CRASHED, message=f"{what} exited with code {code}{said}")
+
+
+def _workspace_claim(pod: Json) -> str | None:
+    for volume in entries(section(pod, "spec"), "volumes"):
+        if volume.get("name") == WORKSPACE_VOLUME:
+            return section(volume, "persistentVolumeClaim").get("claimName")
+    return None
+
+
+def _recorded_template(annotations: Json) -> Json | None:
+    try:
+        found: Any = json.loads(annotations.get(ANNOTATION_TEMPLATE) or "null")
+    except ValueError:
+        return None
+    return cast("Json", found) if isinstance(found, dict) else None
+
+
+def _words(state: Json) -> LastWords | None:
+    terminated = section(state, "terminated")
+    # A runtime that ended otherwise than it wanted has not done what its words say.
+    clean = terminated.get("exitCode") == 0 and terminated.get("reason") != "OOMKilled"
+    return read_last_words(terminated.get("message") or "") if clean else None
+
+
+def _unready_since(conditions: dict[str, Json]) -> str | None:
+    containers = conditions.get("ContainersReady", {})
+    return containers.get("lastTransitionTime") or "" if containers.get("status") == "False" else None
 
 
 def _node_responds(conditions: dict[str, Json]) -> bool:

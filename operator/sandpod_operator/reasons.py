@@ -38,17 +38,44 @@ class Reason(StrEnum):
     RUNTIME_EXITED = "RuntimeExited"
     POD_FAILED = "PodFailed"
     NODE_NOT_RESPONDING = "NodeNotResponding"
+    SETTING_UP = "SettingUp"
+    TEMPLATE_MISSING = "TemplateMissing"
+    INVALID_TEMPLATE = "InvalidTemplate"
+    # Ready, while it sleeps, goes to sleep or wakes
+    IDLE = "Idle"
+    PAUSED = "Paused"
+    REQUESTED = "Requested"
+    NODE = "Node"
+    PAUSING = "Pausing"
+    NODE_DRAINING = "NodeDraining"
+    WAKING = "Waking"
+    # WorkspaceReady
+    SCRATCH_SPACE = "ScratchSpace"
+    SCRATCH_SPACE_KEPT = "ScratchSpaceKept"
+    WORKSPACE_BOUND = "Bound"
+    GROWING = "Growing"
+    PROVISIONING = "Provisioning"
+    CLAIM_PENDING = "ClaimPending"
+    CLAIM_LOST = "ClaimLost"
+    EARLIER_CLAIM = "EarlierClaim"
+    CLAIM_TAKEN = "ClaimTaken"
+    INVALID_CLAIM = "InvalidClaim"
+    CANNOT_GROW = "CannotGrow"
+    DISK_FULL = "DiskFull"
+    SETUP_FAILED = "SetupFailed"
     # The others
     NOT_IMPLEMENTED = REASON_NOT_IMPLEMENTED
     ALL_FIELDS = "AllFields"
     OVERRIDDEN = "Overridden"
     RESTART_PENDING = "RestartPending"
-    SCRATCH_SPACE = "ScratchSpace"
     NO_PORTS = "NoPorts"
     STANDARD = "Standard"
     INCOMPLETE = "Incomplete"
+    NOT_ENFORCED = "NotEnforced"
     # Events only
     STARTED = "Started"
+    EXPIRED = "Expired"
+    SURPLUS_POD = "SurplusPod"
 
 
 _AGAIN = "It is started again; after repeated failures status.nextStartAt says when."
@@ -98,8 +125,49 @@ SENTENCES: Final[dict[Reason, str]] = {
     Reason.NODE_NOT_RESPONDING: "The node {word} does not respond. The sandbox goes on when the node "
     "is back, and starts on another one when Kubernetes gives the node up.",
     Reason.ALL_FIELDS: "Every field that is set has an effect.",
-    Reason.SCRATCH_SPACE: "There is no workspace: files are lost when the pod is replaced.",
+    Reason.SETTING_UP: "The commands of spec.setup run: {detail} kubectl sandbox logs --setup shows their "
+    "output.",
+    Reason.TEMPLATE_MISSING: "There is no {word} in this namespace. Create it, or correct spec.templateRef "
+    "or spec.poolRef; a change is tried at once.",
+    Reason.INVALID_TEMPLATE: "The sandbox and its template do not make a sandbox together: {detail} "
+    "Correct one of them; a change is tried at once.",
+    Reason.IDLE: "It sleeps because nobody worked in it. The next request wakes it.",
+    Reason.PAUSED: "It sleeps because spec.paused is set, and requests do not wake it. Set spec.paused to "
+    "false to go on.",
+    Reason.REQUESTED: "It sleeps because somebody asked for that. The next request wakes it.",
+    Reason.NODE: "It sleeps because its node was needed and nobody worked in it. The next request wakes it, "
+    "on any node.",
+    Reason.PAUSING: "It goes to sleep because spec.paused is set: sessions are saved and programs ended.",
+    Reason.NODE_DRAINING: "Its node is being cleared: sessions are saved and programs ended.",
+    Reason.WAKING: "Somebody wants the sandbox, which was about to sleep: it starts again.",
+    Reason.SCRATCH_SPACE: "There is no workspace: files and sessions are lost when the sandbox sleeps, after "
+    "{word} without work, and when its pod is replaced. To keep them, set spec.workspace.size.",
+    Reason.SCRATCH_SPACE_KEPT: "There is no workspace. The sandbox does not sleep by itself, but files and "
+    "sessions are lost when its pod is replaced. To keep them, set spec.workspace.size.",
+    Reason.WORKSPACE_BOUND: "Files in /workspace and sessions are kept by the PersistentVolumeClaim {word}.",
+    Reason.GROWING: "The volume is growing: {detail} If it stays so, the next start completes it.",
+    Reason.PROVISIONING: "The volume of the PersistentVolumeClaim {word} is being made.",
+    Reason.CLAIM_PENDING: "The PersistentVolumeClaim {word} has no volume yet. kubectl describe pvc {word} "
+    "says why; often the storage class is missing or has no room.",
+    Reason.CLAIM_LOST: "The volume of the PersistentVolumeClaim {word} is gone, and the files with it. "
+    "Delete the claim and the sandbox's pod to begin with an empty one.",
+    Reason.EARLIER_CLAIM: "The PersistentVolumeClaim {word} of an earlier sandbox is going away.",
+    Reason.CLAIM_TAKEN: "The workspace's PersistentVolumeClaim is there already and is not this sandbox's: "
+    "{detail} To use it, name it in spec.workspace.claimName; or delete it, or rename the sandbox.",
+    Reason.INVALID_CLAIM: "The API server does not accept the workspace's PersistentVolumeClaim: {detail} "
+    "Correct spec.workspace; a change is tried at once.",
+    Reason.CANNOT_GROW: "The volume stays as large as it is: {detail} Choose a storage class with "
+    "allowVolumeExpansion for a sandbox that is to grow.",
+    Reason.DISK_FULL: "The disk of the workspace is full: {detail} Delete files, or raise "
+    "spec.workspace.size.",
+    Reason.SETUP_FAILED: "The setup failed, and is tried again at the next start: {detail} The sandbox can "
+    "be used; kubectl sandbox logs --setup shows the whole output.",
+    Reason.EXPIRED: "Its time has come: {detail} It is deleted.",
+    Reason.SURPLUS_POD: "The pod {pod} is one too many and is removed.",
     Reason.NO_PORTS: "No port is to be exposed.",
+    Reason.NOT_ENFORCED: "The cluster does not enforce NetworkPolicies: whatever spec.network says, the "
+    "sandbox reaches the cluster's own addresses and other sandboxes, and they reach it. Install a network "
+    "plugin that enforces them; that is noticed within an hour.",
     Reason.STANDARD: "Commands run as an ordinary user without privileges, and under Pod Security's "
     "restricted level.",
     Reason.INCOMPLETE: "The pod has a user namespace of its own. Commands are not yet kept apart from "

@@ -7,15 +7,13 @@ from collections.abc import Callable
 from datetime import datetime
 
 from sandpod_crds.errors import ApiError, Conflict
-from sandpod_crds.models import Sandbox
 
-from .case import Situation
 from .decide import decide
 from .execute import Executor
 from .metrics import Metrics
 from .observations import Key
-from .pods import facts
 from .settings import Installation
+from .situation import look
 from .store import Store
 from .workqueue import WorkQueue
 
@@ -89,19 +87,3 @@ class Reconciler:
         else:
             delay = self._queue.retry(key)
             log.error("%s: again in %.1f s", key, delay, exc_info=error)
-
-
-def look(store: Store, key: Key) -> Situation:
-    """All that is known about a key."""
-    obj = store.sandboxes.get(key)
-    pod = store.pods.get(key)
-    found = facts(pod) if pod is not None else None
-    return Situation(
-        key=key,
-        sandbox=Sandbox.model_validate(obj) if obj is not None else None,
-        orphaning=obj is not None and "orphan" in (obj["metadata"].get("finalizers") or []),
-        departed=store.departed(key),
-        pod=found,
-        answer=store.answer(found.uid) if found is not None else None,
-        refusal=store.refusal(key),
-    )

@@ -23,22 +23,24 @@ PAUSES = {
     # Only another spec can help, and that is tried at once.
     Reason.INVALID_POD: LONGEST_PAUSE,
     Reason.INVALID_POD_TEMPLATE: LONGEST_PAUSE,
+    Reason.INVALID_CLAIM: LONGEST_PAUSE,
+    Reason.CLAIM_TAKEN: timedelta(seconds=5),
 }
 LONGEST_MESSAGE = 2000
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Subject:
-    """Whose pod was refused."""
+    """Whose object was refused, and what it means when the API server finds fault with the object itself."""
 
     uid: str
     generation: int
-    has_template: bool
+    invalid: Reason = Reason.INVALID_POD
 
 
 def refusal(error: ApiError, *, subject: Subject, now: datetime, before: Refusal | None) -> Refusal | None:
     """None when the error says nothing about the pod: then the same request may work in a moment."""
-    reason = _reason(error, has_template=subject.has_template)
+    reason = _reason(error, invalid=subject.invalid)
     if reason is None:
         return None
     return make_refusal(reason, error.message, subject=subject, now=now, before=before)
@@ -60,9 +62,11 @@ def make_refusal(
     )
 
 
-def stranger(pod: Json, *, sandbox_uid: str) -> str | None:
-    """Why a pod that has the name of our pod cannot be it; None when it is ours or an earlier sandbox's."""
-    metadata = pod["metadata"]
+def stranger(found: Json, *, sandbox_uid: str, heirless: bool = False) -> str | None:
+    """Why what has the name of our object cannot be it; None when it is ours or an earlier sandbox's.
+    `heirless` is what outlives its sandbox and belongs to nobody then.
+    """
+    metadata = found["metadata"]
     owner = controller(metadata)
     labels = section(metadata, "labels")
     labelled = labels.get(LABEL_MANAGED_BY) == APP_NAME
@@ -72,10 +76,12 @@ def stranger(pod: Json, *, sandbox_uid: str) -> str | None:
         return None
     if owner:
         return f"it belongs to the {owner.get('kind')} {owner.get('name')}."
+    if heirless and labelled:
+        return None
     return "it belongs to nobody."
 
 
-def _reason(error: ApiError, *, has_template: bool) -> Reason | None:
+def _reason(error: ApiError, *, invalid: Reason) -> Reason | None:
     if (
         isinstance(error, Throttled | Unavailable | Gone | Conflict | NotFound)
         or not 400 <= error.status < 500
@@ -83,7 +89,7 @@ def _reason(error: ApiError, *, has_template: bool) -> Reason | None:
         return None
     if not isinstance(error, Forbidden):
         # 422 breaks a rule, 400 has a wrong type somewhere, others are admission webhooks' own.
-        return Reason.INVALID_POD_TEMPLATE if has_template else Reason.INVALID_POD
+        return invalid
     if namespace_is_going(error):
         return Reason.NAMESPACE_TERMINATING
     if "exceeded quota" in error.message:

@@ -9,14 +9,13 @@ import random
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from sandpod_crds import paths
 from sandpod_crds.errors import ApiError
-from sandpod_crds.names import SANDBOX_POD_SELECTOR
 
 from .cluster import Cluster
+from .kinds import KINDS, Kind
 from .objects import key_of, uid_of, version_of
 from .observations import Key
-from .store import Cache, Store
+from .store import Store
 from .workqueue import WorkQueue
 
 # Not all operators of a fleet at the same moment.
@@ -33,7 +32,7 @@ log = logging.getLogger(__name__)
 
 
 class _Object(NamedTuple):
-    kind: str
+    kind: Kind
     key: Key
     uid: str
     version: int
@@ -81,11 +80,9 @@ class Resync:
         """Returns what is known and not there any more."""
         phantoms: list[_Object] = []
         listed: set[_Object] = set()
-        for kind, path, query in (
-            ("sandboxes", paths.sandboxes(), None),
-            ("pods", paths.pods(), {"labelSelector": SANDBOX_POD_SELECTOR}),
-        ):
-            answer = await self._cluster.list(path, query=query, metadata_only=True)
+        for kind in KINDS:
+            query = {"labelSelector": kind.selector} if kind.selector is not None else None
+            answer = await self._cluster.list(kind.path(), query=query, metadata_only=True)
             objects = [_Object(kind, key_of(o), uid_of(o), version_of(o)) for o in answer["items"]]
             phantoms += self._phantoms(kind, alive={o.uid for o in objects}, version=version_of(answer))
             listed.update(objects)
@@ -93,23 +90,21 @@ class Resync:
         owed = {each for each in listed if not self._arrived(each)}
         # What was owed before and is not listed any more is gone; what is owed still, since then.
         self._missing = {each: self._missing.get(each, now) for each in owed}
-        alive = {(each.kind, each.uid) for each in listed}
+        alive = {each.uid for each in listed}
         first = owed if self._first is None else self._first
-        self._first = {each for each in first if (each.kind, each.uid) in alive}
+        self._first = {each for each in first if each.uid in alive}
         self._first_has_come()
         return phantoms
 
     def drop(self, phantoms: list[_Object]) -> None:
         for kind, key, uid, _ in phantoms:
-            known = self._cache(kind).get(key)
+            known = self._store.cache(kind).get(key)
             if known is None or uid_of(known) != uid:
                 continue
-            log.warning("%s %s is gone and the watch did not say so", kind, key)
-            if kind == "pods":
-                self._store.pod_deleted(key, uid=uid)
-            else:
-                self._store.sandbox_deleted(key, uid=uid)
-            self._queue.add(key)
+            log.warning("%s %s is gone and the watch did not say so", kind.plural, key)
+            self._store.deleted(kind, key, uid=uid)
+            for sandbox in kind.concerns(known, self._store.sandboxes):
+                self._queue.add(sandbox)
 
     async def _try_compare(self) -> list[_Object]:
         try:
@@ -124,15 +119,16 @@ class Resync:
             self.synced = not self._first
         return self.synced
 
-    def _phantoms(self, kind: str, *, alive: set[str], version: int) -> Iterator[_Object]:
-        for key in self._cache(kind):
-            known = self._cache(kind).get(key)
+    def _phantoms(self, kind: Kind, *, alive: set[str], version: int) -> Iterator[_Object]:
+        cache = self._store.cache(kind)
+        for key in cache:
+            known = cache.get(key)
             # What is newer than the list was not there when it was made.
             if known is not None and uid_of(known) not in alive and version_of(known) <= version:
                 yield _Object(kind, key, uid_of(known), version_of(known))
 
     def _arrived(self, missing: _Object) -> bool:
-        cache = self._cache(missing.kind)
+        cache = self._store.cache(missing.kind)
         known = cache.get(missing.key)
         # A later object of the same name has come after this one's deletion.
         return cache.knows_deleted(missing.uid) or (
@@ -143,6 +139,3 @@ class Resync:
         for key in self._store.sandboxes:
             self._queue.add(key)
             await asyncio.sleep(1 / PACE)
-
-    def _cache(self, kind: str) -> Cache:
-        return self._store.pods if kind == "pods" else self._store.sandboxes

@@ -1,5 +1,5 @@
-"""Asks the runtime of a fresh pod to be ours, again and again until it answers. In the background: a worker
-of the queue never waits for a pod.
+"""Tells runtimes what decide wants them to know, again and again until they answer: to be ours, to stay, to
+sleep. In the background: a worker of the queue never waits for a pod.
 """
 
 import asyncio
@@ -7,6 +7,7 @@ import ipaddress
 import json
 import logging
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import datetime
 from typing import Any, cast
 
@@ -16,14 +17,27 @@ from sandpod_crds.names import BIND_TOKEN_HEADER, CONTROL_PORT, CREDENTIAL_HEADE
 
 from .metrics import Metrics
 from .objects import Json
-from .observations import Answer, Answered, Key
+from .observations import Answer, Errand, Key, Outcome, SetupResult
 from .plan import Ask
+from .runtime_messages import (
+    LONGEST_MESSAGE,
+    binding,
+    disk_message,
+    lifecycle,
+    record,
+    setup_message,
+    walls,
+    word,
+)
 
 # The runtime needs a moment from the pod's address to its first answer, and every millisecond of it is
 # waited for.
 FIRST_PAUSE = 0.02
 EAGER_FOR = 3.0
 LONGEST_PAUSE = 1.0
+# A sandbox that is woken while it is awake has so long, or more if it sleeps later, to be used.
+STAY_SECONDS = 10.0
+STAY_HOLDER = "wake"
 # For a connection in the cluster's own network. A lost packet must not cost the second that TCP would wait.
 CONNECT_SECONDS = 0.5
 ANSWER_SECONDS = 5.0
@@ -93,7 +107,7 @@ class RuntimeClient:
             asking = self._asking.get(key)
             if asking is not None and asking[1] is asyncio.current_task():
                 del self._asking[key]
-        self._metrics.asks.add(outcome=answer.outcome.value)
+        self._metrics.asks.add(errand=ask.errand.value, outcome=answer.outcome.value)
         self._answered(key, answer)
 
     async def _attempt_in_turn(self, ask: Ask) -> Answer | None:
@@ -101,32 +115,84 @@ class RuntimeClient:
             try:
                 return await self._attempt(ask)
             except (aiohttp.ClientError, OSError, TimeoutError):
-                self._metrics.asks.add(outcome="NoAnswer")
+                self._metrics.asks.add(errand=ask.errand.value, outcome="NoAnswer")
                 return None
 
     async def _attempt(self, ask: Ask) -> Answer | None:
         address = self._where(ask.ip)
         if address is None:
-            return self._refused(ask, f"its address {ask.ip} is not one that a pod can have.")
-        url = f"http://{address}/api"
+            return self._answer(ask, Outcome.REFUSED, f"its address {ask.ip} is not one that a pod can have.")
+        say = {
+            Errand.BIND: self._bind,
+            Errand.SETUP: self._ask_about_setup,
+            Errand.CHECK: self._ask_about_disk,
+        }.get(ask.errand, self._command)
+        return await say(ask, f"http://{address}/api")
+
+    async def _bind(self, ask: Ask, url: str) -> Answer | None:
         token = bind_token(key=self._key, namespace=ask.namespace, pod_name=ask.pod_name)
-        secret = credential(key=self._key, namespace=ask.namespace, pod_uid=ask.pod_uid)
         status, body = await self._request(
-            "POST", f"{url}/bind", headers={BIND_TOKEN_HEADER: token}, body=_bind(ask, secret)
+            "POST", f"{url}/bind", headers={BIND_TOKEN_HEADER: token}, body=binding(ask, self._secret(ask))
         )
         if status == 200:
-            return self._bound(ask, version=body.get("runtimeVersion"), spec_hash=ask.spec_hash)
+            return self._answer(
+                ask,
+                Outcome.DONE,
+                version=word(body.get("runtimeVersion")),
+                spec_hash=ask.spec_hash,
+                walls=walls(body),
+            )
         if status == 401:
-            return self._refused(ask, "it was made with another key of the installation.")
+            return self._answer(ask, Outcome.REFUSED, "it was made with another key of the installation.")
         if status == 409:
-            # Bound already: by us, before a crash or a lost answer, or by somebody else.
-            status, body = await self._request("GET", f"{url}/version", headers={CREDENTIAL_HEADER: secret})
-            if status == 200:
-                return self._bound(ask, version=body.get("version"), spec_hash="")
-            return self._refused(ask, "somebody else has bound it.") if status == 401 else None
+            return await self._recognize(ask, url)
         if 400 <= status < 500:
-            return self._refused(ask, f"it answered {status} {body.get('code')}: {body.get('message')}")
+            said = f"it answered {status} {body.get('code')}: {body.get('message')}"
+            return self._answer(ask, Outcome.REFUSED, said)
         return None
+
+    async def _recognize(self, ask: Ask, url: str) -> Answer | None:
+        """Bound already: by us, before a crash or a lost answer, or by somebody else."""
+        status, body = await self._request("GET", f"{url}/lifecycle", headers=self._credential(ask))
+        if status == 200:
+            # What it goes by is not known: the time to sleep after is told once more.
+            known = replace(ask, subject="")
+            version = word(body.get("runtimeVersion"))
+            return self._answer(known, Outcome.DONE, version=version, walls=walls(body))
+        return self._answer(ask, Outcome.REFUSED, "somebody else has bound it.") if status == 401 else None
+
+    async def _ask_about_setup(self, ask: Ask, url: str) -> Answer | None:
+        status, body = await self._request("GET", f"{url}/lifecycle", headers=self._credential(ask))
+        if status != 200:
+            return None
+        setup = record(body.get("setup"))
+        if setup.get("state") == "running":
+            return None
+        failed = setup.get("state") == "failed"
+        result = SetupResult(
+            state="Failed" if failed else "Succeeded", message=setup_message(setup) if failed else ""
+        )
+        return self._answer(ask, Outcome.DONE, setup=result)
+
+    async def _ask_about_disk(self, ask: Ask, url: str) -> Answer | None:
+        status, body = await self._request("GET", f"{url}/lifecycle", headers=self._credential(ask))
+        if status != 200:
+            return None
+        disk = record(body.get("disk"))
+        full = disk.get("full") is True
+        return self._answer(ask, Outcome.DONE, disk_message(disk) if full else "")
+
+    async def _command(self, ask: Ask, url: str) -> Answer | None:
+        path, body = {
+            Errand.SLEEP: ("/lifecycle/sleep", {"reason": ask.subject}),
+            Errand.STAY: ("/lifecycle/lease", {"seconds": STAY_SECONDS, "holder": STAY_HOLDER}),
+            Errand.ADJUST: ("/lifecycle", lifecycle(ask)),
+        }[ask.errand]
+        status, _ = await self._request("POST", url + path, headers=self._credential(ask), body=body)
+        if 200 <= status < 300:
+            return self._answer(ask, Outcome.DONE)
+        # 503: it is going to sleep. Whatever else it says, to say it again would not help.
+        return self._answer(ask, Outcome.REFUSED, f"it answered {status}") if status < 600 else None
 
     async def _request(
         self, method: str, url: str, *, headers: dict[str, str], body: Json | None = None
@@ -146,17 +212,22 @@ class RuntimeClient:
                     break
         return response.status, _decode(text)
 
-    def _bound(self, ask: Ask, *, version: Any, spec_hash: str) -> Answer:
+    def _secret(self, ask: Ask) -> str:
+        return credential(key=self._key, namespace=ask.namespace, pod_uid=ask.pod_uid)
+
+    def _credential(self, ask: Ask) -> dict[str, str]:
+        return {CREDENTIAL_HEADER: self._secret(ask)}
+
+    def _answer(self, ask: Ask, outcome: Outcome, message: str = "", **more: Any) -> Answer:
         return Answer(
             pod_uid=ask.pod_uid,
-            outcome=Answered.BOUND,
+            errand=ask.errand,
+            outcome=outcome,
             at=self._now(),
-            version=str(version or "")[:64],
-            spec_hash=spec_hash,
+            subject=ask.subject,
+            message=message[:LONGEST_MESSAGE],
+            **more,
         )
-
-    def _refused(self, ask: Ask, message: str) -> Answer:
-        return Answer(pod_uid=ask.pod_uid, outcome=Answered.REFUSED, at=self._now(), message=message[:500])
 
 
 def pod_address(ip: str) -> str | None:
@@ -170,18 +241,6 @@ def pod_address(ip: str) -> str | None:
     if isinstance(address, ipaddress.IPv4Address):
         return f"{address}:{CONTROL_PORT}"
     return f"[{address}]:{CONTROL_PORT}" if address.ipv4_mapped is None else None
-
-
-def _bind(ask: Ask, secret: str) -> Json:
-    return {
-        "sandbox": {"namespace": ask.namespace, "name": ask.sandbox_name, "uid": ask.sandbox_uid},
-        "pod": {"name": ask.pod_name, "uid": ask.pod_uid},
-        "credential": secret,
-        "env": ask.env,
-        # The runtime would sleep by itself. As long as nobody wakes it, it would be started again at once and
-        # lose its files for nothing: spec.sleepAfter is among NOT_IMPLEMENTED (conditions.py).
-        "lifecycle": {"keepAlive": True},
-    }
 
 
 def _decode(text: bytes) -> Json:

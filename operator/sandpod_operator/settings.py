@@ -54,6 +54,8 @@ class NetworkSettings(_Settings):
         for each in ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10", "fc00::/7")
     ]
     dns: Dns = Dns()
+    # Whether the chart has made `canary_policy`, by which we can tell.
+    detect_enforcement: bool = True
 
 
 class Pools(_Settings):
@@ -86,6 +88,7 @@ class Settings(_Settings):
     # What the pods of the operator and the gateway carry, besides the label of their component.
     release_labels: dict[str, str] = {names.LABEL_NAME: names.APP_NAME}
     network: NetworkSettings = NetworkSettings()
+    canary_policy: str = names.OPERATOR
     pools: Pools = Pools()
     # Whether a node's drain waits for the sandboxes that work on it.
     protect_from_drain: bool = True

@@ -6,12 +6,13 @@ from collections.abc import Iterable
 from datetime import datetime, timedelta
 from typing import Any
 
-from sandpod_crds.models import Condition, Sandbox, SandboxStatus
+from sandpod_crds.models import Condition, Sandbox, SandboxStatus, SetupStatus
 from sandpod_crds.names import ConditionType, Phase
 
 from .conditions import Verdict
+from .last_words import LastWords
 from .objects import Json
-from .observations import Answer
+from .observations import Answer, SetupResult
 from .pods import PodFacts
 from .reasons import Reason, sentence
 
@@ -31,6 +32,25 @@ class Draft:
         self._now = now.replace(microsecond=0)
         self._fields: dict[str, Any] = dict(sandbox.status)
         self._conditions = {condition.type: condition for condition in sandbox.status.conditions}
+
+    @property
+    def pod_name(self) -> str:
+        return self._fields["pod_name"] or self._pod_name
+
+    @property
+    def setup(self) -> SetupStatus | None:
+        return self._fields["setup"]
+
+    @property
+    def asleep_since(self) -> datetime | None:
+        return self._fields["asleep_since"]
+
+    @property
+    def draining_since(self) -> datetime | None:
+        """Since when it is on its way to sleep; None when it was not before."""
+        ready = next((c for c in self._old.conditions if c.type == ConditionType.READY), None)
+        draining = self._old.phase is Phase.DRAINING and ready is not None
+        return ready.last_transition_time if draining and ready is not None else None
 
     @property
     def ready_reason(self) -> str:
@@ -53,7 +73,16 @@ class Draft:
         self._set(phase=Phase.PENDING)
         self._ready(False, reason, detail)
 
-    def mark_running(self, pod: PodFacts, *, answer: Answer | None, image: str) -> None:
+    def mark_setting_up(self, pod: PodFacts, *, image: str, result: SetupResult | None) -> None:
+        """The runtime is ours, and prepares the workspace before anybody may work in it."""
+        message = result.message if result is not None else ""
+        self._hold(pod, image=image)
+        self._set(phase=Phase.STARTING, setup=SetupStatus(result="Running", message=message))
+        self._ready(False, Reason.SETTING_UP, message)
+
+    def mark_running(
+        self, pod: PodFacts, *, answer: Answer | None, image: str, setup: SetupResult | None = None
+    ) -> None:
         """`answer` is None when the status says already that this pod has answered."""
         self._set(phase=Phase.RUNNING, pod_ip=pod.ip)
         if answer is not None:
@@ -62,11 +91,54 @@ class Draft:
                 spec_hash=answer.spec_hash or pod.spec_hash,
                 runtime_version=answer.version or None,
                 started_at=answer.at.replace(microsecond=0),
+                sleep_after=answer.subject or None,
+                setup=_ended(setup, now=self._now),
             )
         if pod.node_responds:
             self._ready(True, Reason.RUNTIME_ANSWERS)
         else:
             self._ready(False, Reason.NODE_NOT_RESPONDING, pod.node or "")
+
+    def mark_draining(self, reason: Reason) -> None:
+        """Its pod is still there and takes no more requests."""
+        self._set(phase=Phase.DRAINING)
+        self._ready(False, reason)
+
+    def mark_asleep(self, reason: Reason, *, words: LastWords | None, keeps: bool) -> None:
+        """`keeps` is whether there is a place that what was saved outlives the pod in."""
+        if words is not None:
+            active = words.last_active_at
+            self._set(
+                last_active_at=min(active, self._now) if active is not None else None,
+                sessions=words.sessions if keeps and words.saved else (),
+            )
+        self._let_go()
+        self._set(
+            phase=Phase.ASLEEP,
+            asleep_since=self._fields["asleep_since"] or self._now,
+            sleep_reason=reason.value,
+            start_failures=None,
+            next_start_at=None,
+        )
+        self._ready(False, reason)
+
+    def mark_waking(self) -> None:
+        """It was about to sleep, or has just done so, and somebody wants it."""
+        self._let_go()
+        self._set(phase=Phase.STARTING, start_failures=None, next_start_at=None)
+        self._ready(False, Reason.WAKING)
+
+    def observe_wake(self, request: str) -> None:
+        """What was asked for is so."""
+        if request:
+            self._set(wake_observed=request)
+
+    def note_sleep_after(self, text: str) -> None:
+        """The runtime goes by this from now on."""
+        self._set(sleep_after=text)
+
+    def note_claim(self, name: str | None) -> None:
+        self._set(workspace_claim=name)
 
     def mark_lost(self, reason: Reason, detail: str = "") -> None:
         """The pod that this status speaks of is over: count it, say why, and when there will be another."""
@@ -91,6 +163,7 @@ class Draft:
     def mark_waiting(self, reason: Reason, detail: str = "", *, until: datetime | None = None) -> None:
         """There is no pod, and starting one now is of no use."""
         self._let_go()
+        self._rise()
         self._set(phase=Phase.PENDING, next_start_at=until)
         self._ready(False, reason, detail)
 
@@ -124,14 +197,19 @@ class Draft:
     def _hold(self, pod: PodFacts, *, image: str) -> None:
         if self._fields["pod_uid"] != pod.uid:
             self._let_go()
+        self._rise()
         self._set(pod_name=pod.name, pod_uid=pod.uid, image=image, next_start_at=None)
         self._set(spec_hash=self._fields["spec_hash"] or pod.spec_hash)
 
     def _let_go(self) -> None:
         self._set(
             pod_name=None, pod_uid=None, pod_ip=None, image=None, runtime_version=None,
-            started_at=None, spec_hash=None,
+            started_at=None, spec_hash=None, sleep_after=None, setup=None, pool=None,
         )  # fmt: skip
+
+    def _rise(self) -> None:
+        if self._fields["asleep_since"] is not None:
+            self._set(asleep_since=None, sleep_reason=None, wakes=(self._old.wakes or 0) + 1)
 
     def _ready(self, holds: bool, reason: Reason, detail: str = "") -> None:
         message = sentence(reason, pod=self._pod_name, detail=detail)
@@ -152,6 +230,12 @@ class Draft:
 
     def _set(self, **fields: Any) -> None:
         self._fields |= fields
+
+
+def _ended(setup: SetupResult | None, *, now: datetime) -> SetupStatus | None:
+    if setup is None:
+        return None
+    return SetupStatus(result=setup.state, message=setup.message, finished_at=now)
 
 
 def ready_reason(status: SandboxStatus) -> str:

@@ -1,13 +1,12 @@
-"""What the operator knows of the cluster: the newest version seen of every sandbox and every sandbox's pod,
-from watches and from its own writes, and what was observed beside them.
+"""What the operator knows of the cluster: the newest version seen of everything that it watches, from watches
+and from its own writes, and what was observed beside them.
 """
 
 from collections.abc import Callable, Iterator
 
-from sandpod_crds.names import GROUP
-
-from .objects import Json, entries, key_of, owner_uid, section, uid_of, version_of
-from .observations import Answer, Key, Refusal
+from .kinds import CLAIM, KINDS, NETWORK_POLICY, POD, POOL, SANDBOX, TEMPLATE, Kind
+from .objects import Json, key_of, owner_uid, uid_of, version_of
+from .observations import Answer, Errand, Key, Refusal
 
 # Objects that were deleted are remembered for so many deletions, so that the late answer to a write does not
 # bring one back.
@@ -20,6 +19,7 @@ class Cache:
     def __init__(self, *, slim: Callable[[Json], Json]) -> None:
         self._slim = slim
         self._objects: dict[Key, Json] = {}
+        self._by_owner: dict[str, set[Key]] = {}
         self._deleted: dict[str, None] = {}
 
     def __len__(self) -> int:
@@ -30,6 +30,10 @@ class Cache:
 
     def get(self, key: Key) -> Json | None:
         return self._objects.get(key)
+
+    def owned_by(self, uid: str) -> list[Json]:
+        """The objects whose controller has this UID, by name."""
+        return [self._objects[key] for key in sorted(self._by_owner.get(uid, ()))]
 
     def observe(self, obj: Json) -> bool:
         """An event of a watch says that this object exists."""
@@ -49,6 +53,7 @@ class Cache:
         known = self._objects.get(key)
         if known is None or uid_of(known) != uid:
             return False
+        self._disown(key, known)
         del self._objects[key]
         return True
 
@@ -58,69 +63,99 @@ class Cache:
     def _put(self, obj: Json) -> bool:
         key = key_of(obj)
         known = self._objects.get(key)
-        if known is not None and version_of(known) >= version_of(obj):
-            return False
+        if known is not None:
+            if version_of(known) >= version_of(obj):
+                return False
+            self._disown(key, known)
         self._objects[key] = self._slim(obj)
+        if (owner := owner_uid(obj)) is not None:
+            self._by_owner.setdefault(owner, set()).add(key)
         return True
+
+    def _disown(self, key: Key, obj: Json) -> None:
+        owner = owner_uid(obj)
+        if owner is None:
+            return
+        owned = self._by_owner[owner]
+        owned.discard(key)
+        if not owned:
+            del self._by_owner[owner]
 
 
 class Store:
     def __init__(self) -> None:
-        self.sandboxes = Cache(slim=slim_sandbox)
-        self.pods = Cache(slim=slim_pod)
+        self._caches = {kind.plural: Cache(slim=kind.slim) for kind in KINDS}
+        self.sandboxes = self.cache(SANDBOX)
+        self.pods = self.cache(POD)
+        self.claims = self.cache(CLAIM)
+        self.network_policies = self.cache(NETWORK_POLICY)
+        self.templates = self.cache(TEMPLATE)
+        self.pools = self.cache(POOL)
         # UIDs of sandboxes whose deletion was seen and whose pods may still be there.
         self._departed: dict[Key, str] = {}
-        self._answers: dict[str, Answer] = {}
-        self._refusals: dict[Key, Refusal] = {}
+        # By the UID of the pod that gave them.
+        self._answers: dict[str, dict[Errand, Answer]] = {}
+        # By the sandbox and the plural of what was refused.
+        self._refusals: dict[Key, dict[str, Refusal]] = {}
+
+    def cache(self, kind: Kind) -> Cache:
+        return self._caches[kind.plural]
+
+    def deleted(self, kind: Kind, key: Key, *, uid: str) -> None:
+        """The API server says that this very object is gone."""
+        if kind is SANDBOX:
+            self.sandbox_deleted(key, uid=uid)
+        elif kind is POD:
+            self.pod_deleted(key, uid=uid)
+        else:
+            self.cache(kind).remove(key, uid=uid)
 
     def sandbox_deleted(self, key: Key, *, uid: str) -> None:
         self.sandboxes.remove(key, uid=uid)
         self._refusals.pop(key, None)
-        pod = self.pods.get(key)
-        if pod is not None and owner_uid(pod) == uid:
+        if self.pods.owned_by(uid):
             self._departed[key] = uid
 
     def pod_deleted(self, key: Key, *, uid: str) -> None:
+        known = self.pods.get(key)
         self.pods.remove(key, uid=uid)
         self._answers.pop(uid, None)
-        if self.pods.get(key) is None:
-            self._departed.pop(key, None)
+        owner = owner_uid(known) if known is not None else None
+        if owner is not None and not self.pods.owned_by(owner):
+            for sandbox in [each for each, departed in self._departed.items() if departed == owner]:
+                del self._departed[sandbox]
 
     def departed(self, key: Key) -> str | None:
         """The UID of the sandbox of this name that was deleted and has left its pod behind."""
         return self._departed.get(key)
 
-    def answer(self, pod_uid: str) -> Answer | None:
-        return self._answers.get(pod_uid)
+    def answers(self, pod_uid: str) -> dict[Errand, Answer]:
+        return self._answers.get(pod_uid, {})
 
     def put_answer(self, key: Key, answer: Answer) -> bool:
-        """False when the pod is gone: then nobody needs the answer, and nobody would remove it."""
-        pod = self.pods.get(key)
-        if pod is None or uid_of(pod) != answer.pod_uid:
+        """False when the pod is gone: then nobody needs the answer, and nobody would remove it. `key` is the
+        sandbox's.
+        """
+        if not any(uid_of(pod) == answer.pod_uid for pod in self._pods_of(key)):
             return False
-        self._answers[answer.pod_uid] = answer
+        self._answers.setdefault(answer.pod_uid, {})[answer.errand] = answer
         return True
 
-    def refusal(self, key: Key) -> Refusal | None:
-        return self._refusals.get(key)
+    def refusal(self, key: Key, plural: str = POD.plural) -> Refusal | None:
+        return self._refusals.get(key, {}).get(plural)
 
-    def put_refusal(self, key: Key, refusal: Refusal) -> None:
-        self._refusals[key] = refusal
+    def refusals(self, key: Key) -> dict[str, Refusal]:
+        return self._refusals.get(key, {})
 
-    def drop_refusal(self, key: Key) -> None:
-        self._refusals.pop(key, None)
+    def put_refusal(self, key: Key, refusal: Refusal, plural: str = POD.plural) -> None:
+        self._refusals.setdefault(key, {})[plural] = refusal
 
+    def drop_refusal(self, key: Key, plural: str = POD.plural) -> None:
+        refused = self._refusals.get(key)
+        if refused is not None and refused.pop(plural, None) is not None and not refused:
+            del self._refusals[key]
 
-def slim_sandbox(obj: Json) -> Json:
-    """Without what nobody here reads: with thousands of sandboxes it would be most of the memory."""
-    metadata = {k: v for k, v in obj["metadata"].items() if k not in ("managedFields", "annotations")}
-    annotations = section(obj["metadata"], "annotations")
-    metadata["annotations"] = {k: v for k, v in annotations.items() if k.startswith(f"{GROUP}/")}
-    return {"metadata": metadata, "spec": section(obj, "spec"), "status": section(obj, "status")}
-
-
-def slim_pod(obj: Json) -> Json:
-    metadata = {k: v for k, v in obj["metadata"].items() if k != "managedFields"}
-    spec = {k: v for k, v in section(obj, "spec").items() if k == "nodeName"}
-    spec["volumes"] = [v for v in entries(section(obj, "spec"), "volumes") if "persistentVolumeClaim" in v]
-    return {"metadata": metadata, "spec": spec, "status": section(obj, "status")}
+    def _pods_of(self, key: Key) -> list[Json]:
+        sandbox, namesake = self.sandboxes.get(key), self.pods.get(key)
+        owned = self.pods.owned_by(uid_of(sandbox)) if sandbox is not None else []
+        return [*owned, namesake] if namesake is not None else owned

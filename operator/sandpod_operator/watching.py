@@ -7,9 +7,9 @@ from dataclasses import replace
 from typing import Any, cast
 
 import kopf
-from sandpod_crds.names import GROUP, SANDBOX_POD_SELECTOR, SANDBOXES, VERSION
 
 from .app import App
+from .kinds import KINDS, Kind
 from .objects import Json, key_of, uid_of
 
 
@@ -26,9 +26,11 @@ async def run(app: App) -> None:
 
 def _settings() -> kopf.OperatorSettings:
     settings = kopf.OperatorSettings()
-    # The API server sends our pods only. Without this, every pod of the cluster would pass through this
+    # The API server sends our children only. Without this, every pod of the cluster would pass through this
     # process.
-    settings.watching.label_selectors["v1", "pods"] = SANDBOX_POD_SELECTOR
+    for kind in KINDS:
+        if kind.selector is not None:
+            settings.watching.label_selectors[kind.group, kind.version, kind.plural] = kind.selector
     settings.watching.server_timeout = 600
     settings.watching.reconnect_backoff = 0.1
     # Lists that arrive as a stream lose objects when the connection drops in the middle.
@@ -81,32 +83,25 @@ def _add_activities(registry: kopf.OperatorRegistry, app: App) -> None:
 
 
 def _add_handlers(registry: kopf.OperatorRegistry, app: App) -> None:
-    store = app.store
+    for kind in KINDS:
+        _add_kind(registry, app, kind)
+
+
+def _add_kind(registry: kopf.OperatorRegistry, app: App, kind: Kind) -> None:
+    cache = app.store.cache(kind)
 
     # Index functions run for every object before the first event handler runs for any: so no decision is made
     # before all lists are read.
+    @kopf.index(kind.group, kind.version, kind.plural, registry=registry, id=f"known_{kind.plural}")
+    async def known(body: kopf.Body, **_: Any) -> None:
+        cache.observe(_plain(body))
 
-    @kopf.index(GROUP, VERSION, SANDBOXES, registry=registry)
-    async def known_sandboxes(body: kopf.Body, **_: Any) -> None:
-        store.sandboxes.observe(_plain(body))
-
-    @kopf.index("v1", "pods", registry=registry)
-    async def known_pods(body: kopf.Body, **_: Any) -> None:
-        store.pods.observe(_plain(body))
-
-    @kopf.on.event(GROUP, VERSION, SANDBOXES, registry=registry)
-    async def sandbox_event(event: kopf.RawEvent, **_: Any) -> None:
+    @kopf.on.event(kind.group, kind.version, kind.plural, registry=registry, id=f"{kind.plural}_event")
+    async def event(event: kopf.RawEvent, **_: Any) -> None:
         obj = cast("Json", event["object"])
         if event["type"] == "DELETED":
-            store.sandbox_deleted(key_of(obj), uid=uid_of(obj))
-        app.seen(SANDBOXES, key_of(obj))
-
-    @kopf.on.event("v1", "pods", registry=registry)
-    async def pod_event(event: kopf.RawEvent, **_: Any) -> None:
-        obj = cast("Json", event["object"])
-        if event["type"] == "DELETED":
-            store.pod_deleted(key_of(obj), uid=uid_of(obj))
-        app.seen("pods", key_of(obj))
+            app.store.deleted(kind, key_of(obj), uid=uid_of(obj))
+        app.seen(kind, obj)
 
 
 def _plain(body: kopf.Body) -> Json:

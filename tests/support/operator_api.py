@@ -44,6 +44,9 @@ class Api:
     async def patch(self, path: str, body: Json) -> Json:
         return self._do("PATCH", path, lambda: self._patch(path.removesuffix("/status"), body))
 
+    async def apply(self, path: str, body: Json) -> Json:
+        return self._do("APPLY", path, lambda: self._apply(path, body))
+
     async def delete(self, path: str, *, uid: str | None = None, grace_seconds: int | None = None) -> Json:
         return self._do("DELETE", path, lambda: self._delete(path, uid=uid, grace=grace_seconds))
 
@@ -111,6 +114,10 @@ class Api:
         new = merge_patch(old, body)
         # A patch that changes nothing is not a write.
         return copy.deepcopy(old) if new == old else self._store(path, new, kind="MODIFIED")
+
+    def _apply(self, path: str, body: Json) -> Json:
+        # What one manager applied before and leaves out now would go; none of ours ever leaves anything out.
+        return self._patch(path, body) if path in self.objects else self._create(path, body)
 
     def _delete(self, path: str, *, uid: str | None, grace: int | None) -> Json:
         obj = self._find(path)

@@ -1,18 +1,25 @@
 """Objects as the API server, the scheduler and the kubelet write them, for tests of the operator."""
 
+import json
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from sandpod_crds.models import Sandbox, SandboxSpec
 from sandpod_crds.names import SANDBOX_CONTAINER, ConditionType, child_labels
-from sandpod_operator.case import Situation
+from sandpod_operator.case import Case
+from sandpod_operator.claims import claim_facts
 from sandpod_operator.conditions import Verdict, verdicts
-from sandpod_operator.objects import Json, section
-from sandpod_operator.observations import Answer, Answered, Key, Refusal
+from sandpod_operator.effective import Source
+from sandpod_operator.fence import wanted_policy
+from sandpod_operator.objects import Json, owner_reference, owner_uid, section
+from sandpod_operator.observations import Answer, Errand, Key, Outcome, Refusal
 from sandpod_operator.pods import facts
 from sandpod_operator.reasons import Reason, sentence
-from sandpod_operator.resources.pod import build_pod, spec_hash
+from sandpod_operator.resources.pod import spec_hash
 from sandpod_operator.settings import Installation, RuntimeMount, Settings
+from sandpod_operator.situation import Situation
+from sandpod_operator.workspace import workspace_verdict
 
 NOW = datetime(2026, 11, 18, 12, 0, 0, tzinfo=UTC)
 KEY = Key("team", "box")
@@ -66,6 +73,7 @@ def status_of(phase: str, reason: str, *, ready: bool = False, **fields: Any) ->
 def conditions_of(reason: str, *, ready: bool) -> list[Json]:
     said = Verdict(ConditionType.READY, ready, Reason(reason), sentence(Reason(reason), pod=KEY.name))
     others = {v.type: v for v in verdicts(SandboxSpec(), overridden=(), restart_pending=None)}
+    others[ConditionType.WORKSPACE_READY] = workspace_verdict(case_of(sandbox()), before=None)
     return [
         {
             "type": verdict.type.value,
@@ -79,6 +87,11 @@ def conditions_of(reason: str, *, ready: bool) -> list[Json]:
     ]
 
 
+def case_of(obj: Json, *, within: Installation = INSTALLATION) -> Case:
+    model = Sandbox.model_validate(obj)
+    return Case(Situation(key=KEY, sandbox=model), model, now=NOW, installation=within)
+
+
 def starting(**fields: Any) -> Json:
     held = {"podName": KEY.name, "podUID": POD_UID, "image": IMAGE, "specHash": spec_hash(SandboxSpec())}
     return status_of("Starting", "Starting", ready=False, **{**held, **fields})
@@ -86,13 +99,19 @@ def starting(**fields: Any) -> Json:
 
 def running(**fields: Any) -> Json:
     """Since 90 seconds, unless `startedAt` says otherwise."""
-    held = {"podIP": "10.1.0.7", "runtimeVersion": "0.1.0", "startedAt": at(-90), **fields}
+    held = {
+        "podIP": "10.1.0.7",
+        "runtimeVersion": "0.1.0",
+        "startedAt": at(-90),
+        "sleepAfter": "10m",
+        **fields,
+    }
     return {**starting(**held), "phase": "Running", "conditions": conditions_of("RuntimeAnswers", ready=True)}
 
 
 def pod(spec: Json | None = None, status: Json | None = None, **metadata: Any) -> Json:
     """The pod that the operator makes from this spec."""
-    made = build_pod(Sandbox.model_validate(sandbox(spec)), installation=INSTALLATION)
+    made = case_of(sandbox(spec)).wanted_pod
     made["metadata"] |= {"uid": POD_UID, "resourceVersion": "20", "creationTimestamp": at(-5), **metadata}
     made["status"] = {"phase": "Pending", **(status or {})}
     return made
@@ -126,33 +145,91 @@ def ended(code: int, *, reason: str = "Error", message: str = "") -> Json:
     return {"phase": "Failed" if code else "Succeeded", "podIP": "10.1.0.7", "containerStatuses": containers}
 
 
+def ended_asleep(reason: str = "idle", **words: Any) -> Json:
+    """The runtime has saved what there was, said why, and exited."""
+    said = {
+        "reason": reason,
+        "saved": True,
+        "lastActiveAt": at(-600),
+        "endedAt": at(0),
+        "sessions": [],
+        **words,
+    }
+    return ended(0, reason="Completed", message=json.dumps(said))
+
+
 def bound(**fields: Any) -> Answer:
-    given = {"version": "0.1.0", "spec_hash": "", **fields}
-    return Answer(pod_uid=POD_UID, outcome=Answered.BOUND, at=NOW, **given)
+    given: dict[str, Any] = {"version": "0.1.0", "spec_hash": "", "subject": "10m", **fields}
+    return answer(Errand.BIND, **given)
 
 
 def refused_bind(message: str = "it was made with another key of the installation.") -> Answer:
-    return Answer(pod_uid=POD_UID, outcome=Answered.REFUSED, at=NOW, message=message)
+    return answer(Errand.BIND, outcome=Outcome.REFUSED, message=message)
+
+
+def answer(errand: Errand, *, outcome: Outcome = Outcome.DONE, **fields: Any) -> Answer:
+    return Answer(pod_uid=POD_UID, errand=errand, outcome=outcome, at=NOW, **fields)
+
+
+def claim(*, size: str = "1Gi", phase: str = "Bound", owner: str | None = UID, **metadata: Any) -> Json:
+    """The workspace's claim, as the operator makes it and Kubernetes binds it."""
+    owners = [owner_reference(kind="Sandbox", name=KEY.name, uid=owner)] if owner is not None else []
+    return {
+        "kind": "PersistentVolumeClaim",
+        "metadata": {
+            "name": f"{KEY.name}-workspace",
+            "namespace": KEY.namespace,
+            "uid": "c1a10001-0000-4000-8000-000000000001",
+            "resourceVersion": "30",
+            "creationTimestamp": at(-100),
+            "labels": child_labels(sandbox_name=KEY.name, sandbox_uid=UID, version="0.1.0"),
+            "ownerReferences": owners,
+            **metadata,
+        },
+        "spec": {"resources": {"requests": {"storage": size}}},
+        "status": {"phase": phase, "capacity": {"storage": size} if phase == "Bound" else {}},
+    }
 
 
 def situation(
     sandbox: Json | None,
     pod: Json | None = None,
     *,
+    answers: tuple[Answer, ...] = (),
     answer: Answer | None = None,
     refusal: Refusal | None = None,
+    refused: str = "pods",
     departed: str | None = None,
+    claims: tuple[Json, ...] = (),
+    surplus: tuple[Json, ...] = (),
+    template: Json | None = None,
+    missing: str | None = None,
+    fenced: bool = True,
 ) -> Situation:
+    """With its NetworkPolicy there, unless `fenced` says otherwise."""
     finalizers: list[str] = section(sandbox or {}, "metadata").get("finalizers") or []
-    return Situation(
+    model = Sandbox.model_validate(sandbox) if sandbox is not None else None
+    uid = model.metadata.uid if model is not None else departed
+    ours = pod is not None and owner_uid(pod) == uid
+    given = (*answers, answer) if answer is not None else answers
+    source = Source(own=section(sandbox or {}, "spec"), template=template, missing=missing)
+    found = Situation(
         key=KEY,
-        sandbox=Sandbox.model_validate(sandbox) if sandbox is not None else None,
+        sandbox=model,
+        source=source,
         orphaning="orphan" in finalizers,
         departed=departed,
-        pod=facts(pod) if pod is not None else None,
-        answer=answer,
-        refusal=refusal,
+        pod=facts(pod) if pod is not None and ours else None,
+        namesake=facts(pod) if pod is not None and not ours else None,
+        surplus=tuple(facts(each) for each in surplus),
+        claims={each["metadata"]["name"]: claim_facts(each) for each in claims},
+        answers={each.errand: each for each in given},
+        refusals={refused: refusal} if refusal is not None else {},
     )
+    if model is None or not fenced:
+        return found
+    case = Case(found, model, now=NOW, installation=INSTALLATION)
+    return replace(found, network_policy=wanted_policy(case))
 
 
 def stranger(**metadata: Any) -> Json:

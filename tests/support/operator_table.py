@@ -3,9 +3,10 @@
 from dataclasses import dataclass, field
 from typing import Any
 
-from sandpod_operator.case import Situation
 from sandpod_operator.decide import decide
+from sandpod_operator.observations import Errand
 from sandpod_operator.plan import Plan
+from sandpod_operator.situation import Situation
 
 from tests.support.operator_objects import INSTALLATION, NOW
 
@@ -19,7 +20,7 @@ class Row:
     says: str = ""
     status: dict[str, Any] = field(default_factory=dict[str, Any])
     tells: list[str] = field(default_factory=list[str])
-    asks: bool = False
+    asks: Errand | None = None
     again_in: float | None = None
 
 
@@ -28,7 +29,7 @@ def check(row: Row) -> None:
 
     assert writes(plan) == row.writes
     assert [notice.reason for notice in plan.notices] == row.tells
-    assert (plan.ask is not None) == row.asks
+    assert (plan.ask.errand if plan.ask is not None else None) == row.asks
     due = None if plan.look_again_at is None else (plan.look_again_at - NOW).total_seconds()
     assert due == row.again_in
     if plan.status is not None:
@@ -46,7 +47,7 @@ def check_status(plan: Plan, row: Row) -> None:
 
 
 def writes(plan: Plan) -> list[str]:
-    found: list[str] = []
+    found = [f"{write.verb} {write.kind.plural}" for write in plan.writes]
     if plan.create_pod is not None:
         found.append("create pod")
     if plan.status is not None:

@@ -2,15 +2,18 @@
 runs pods as a test says. Time passes only when a test lets it.
 """
 
+import json
 from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from sandpod_crds.names import APP_NAME, LABEL_MANAGED_BY, SANDBOX_CONTAINER
 from sandpod_operator.events import Recorder
 from sandpod_operator.execute import Executor
+from sandpod_operator.kinds import CLAIM, KINDS, NETWORK_POLICY, POD, POOL, SANDBOX, TEMPLATE, Kind
 from sandpod_operator.metrics import Metrics
-from sandpod_operator.objects import Json, entries, key_of, section, uid_of
-from sandpod_operator.observations import Answer, Answered, Key
+from sandpod_operator.objects import Json, entries, key_of, owner_uid, section, uid_of
+from sandpod_operator.observations import Answer, Errand, Key, Outcome, SetupResult
 from sandpod_operator.plan import Ask
 from sandpod_operator.reconcile import Reconciler
 from sandpod_operator.store import Store
@@ -21,8 +24,8 @@ from tests.support.fake_clock import FakeClock
 from tests.support.operator_api import Api, Killed
 from tests.support.operator_objects import INSTALLATION, KEY, NOW
 
-SANDBOX = f"/apis/sandpod.dev/v1alpha1/namespaces/{KEY.namespace}/sandboxes/{KEY.name}"
-POD = f"/api/v1/namespaces/{KEY.namespace}/pods/{KEY.name}"
+SANDBOX_PATH = f"/apis/sandpod.dev/v1alpha1/namespaces/{KEY.namespace}/sandboxes/{KEY.name}"
+POD_PATH = f"/api/v1/namespaces/{KEY.namespace}/pods/{KEY.name}"
 
 
 class World:
@@ -31,8 +34,8 @@ class World:
         self.api = Api(now=self.now)
         # What the node makes of a pod that it finds; a test may put anything here.
         self.kubelet: Callable[[World, Json], None] = run_it
-        # What the runtimes hold: the UID of each pod whose runtime listens, and whether it is bound.
-        self.runtimes: dict[str, bool] = {}
+        # By the UID of their pods: those that listen.
+        self.runtimes: dict[str, Runtime] = {}
         self.boot()
 
     def now(self) -> datetime:
@@ -61,11 +64,11 @@ class World:
             metrics=self.metrics,
             now=self.now,
         )
-        for cache, plural in ((self.store.sandboxes, "sandboxes"), (self.store.pods, "pods")):
-            for obj in self.api.listing(f"/{plural}")["items"]:
-                if watched(obj):
-                    cache.observe(obj)
-                    self.queue.add(key_of(obj))
+        for kind in KINDS:
+            for obj in self.api.listing(f"/{kind.plural}")["items"]:
+                if watched(kind, obj):
+                    self.store.cache(kind).observe(obj)
+                    self._concern(kind, obj)
         self._seen = len(self.api.log)
 
     async def settle(self) -> None:
@@ -88,7 +91,7 @@ class World:
 
     @property
     def sandbox(self) -> Json:
-        return self.api.objects[SANDBOX]
+        return self.api.objects[SANDBOX_PATH]
 
     @property
     def status(self) -> Json:
@@ -96,7 +99,7 @@ class World:
 
     @property
     def pod(self) -> Json:
-        return self.api.objects[POD]
+        return self.api.objects[POD_PATH]
 
     @property
     def events(self) -> list[str]:
@@ -127,17 +130,20 @@ class World:
             self.queue.done(key)
 
     def _watch(self) -> None:
-        for kind, obj in self.api.log[self._seen :]:
-            pods = obj["kind"] == "Pod"
-            if not watched(obj):
+        for event, obj in self.api.log[self._seen :]:
+            kind = BY_NAME.get(obj["kind"])
+            if kind is None or not watched(kind, obj):
                 continue
-            if kind == "DELETED":
-                forget = self.store.pod_deleted if pods else self.store.sandbox_deleted
-                forget(key_of(obj), uid=uid_of(obj))
+            if event == "DELETED":
+                self.store.deleted(kind, key_of(obj), uid=uid_of(obj))
             else:
-                (self.store.pods if pods else self.store.sandboxes).observe(obj)
-            self.queue.add(key_of(obj))
+                self.store.cache(kind).observe(obj)
+            self._concern(kind, obj)
         self._seen = len(self.api.log)
+
+    def _concern(self, kind: Kind, obj: Json) -> None:
+        for key in kind.concerns(obj, self.store.sandboxes):
+            self.queue.add(key)
 
     def _nodes_work(self) -> bool:
         before = len(self.api.log)
@@ -147,30 +153,87 @@ class World:
                     self.api.vanish(path)
                 elif not section(obj, "spec").get("nodeName"):
                     self.kubelet(self, obj)
+            elif obj.get("kind") == "PersistentVolumeClaim" and "status" not in obj:
+                bound = {"phase": "Bound", "capacity": obj["spec"]["resources"]["requests"]}
+                self.api.change(path, {"status": bound})
+            elif self._abandoned(obj):
+                self.api.vanish(path)
         return len(self.api.log) > before
+
+    def _abandoned(self, obj: Json) -> bool:
+        """The garbage collector removes what belongs to somebody who is gone."""
+        owner = owner_uid(obj) if obj.get("kind") != "Event" else None
+        return owner is not None and all(uid_of(each) != owner for each in self.api.objects.values())
 
     def _runtimes_answer(self) -> bool:
         answered = False
         for key, ask in list(self.asker.wanted.items()):
-            if ask.pod_uid in self.runtimes:
-                again, self.runtimes[ask.pod_uid] = self.runtimes[ask.pod_uid], True
-                answer = Answer(
-                    pod_uid=ask.pod_uid,
-                    outcome=Answered.BOUND,
-                    at=self.now(),
-                    version="0.1.0",
-                    spec_hash="" if again else ask.spec_hash,
-                )
-                del self.asker.wanted[key]
-                answered = self.store.put_answer(key, answer)
-                self.queue.add(key)
+            runtime = self.runtimes.get(ask.pod_uid)
+            if runtime is None:
+                continue
+            del self.asker.wanted[key]
+            answered = self.store.put_answer(key, runtime.hear(ask, now=self.now())) or answered
+            self.queue.add(key)
+            if runtime.sleepy:
+                self.fall_asleep(ask.pod_uid, reason="requested", detail=runtime.sleepy)
         return answered
 
+    def fall_asleep(self, pod_uid: str, *, reason: str = "idle", detail: str = "") -> None:
+        """The runtime has decided, saved, and exits."""
+        path, pod = next((p, o) for p, o in self.api.objects.items() if uid_of(o) == pod_uid)
+        del self.runtimes[pod_uid]
+        now = format_time(self.now())
+        words = {"reason": reason, "detail": detail, "saved": True, "lastActiveAt": now, "endedAt": now}
+        terminated = {"exitCode": 0, "reason": "Completed", "message": json.dumps(words)}
+        state = {"terminated": terminated}
+        self.api.change(path, {"status": {"phase": "Succeeded", "containerStatuses": container(pod, state)}})
 
-def watched(obj: Json) -> bool:
-    """What the API server sends: sandboxes, and pods with our labels."""
+
+BY_NAME = {
+    "Sandbox": SANDBOX,
+    "Pod": POD,
+    "PersistentVolumeClaim": CLAIM,
+    "NetworkPolicy": NETWORK_POLICY,
+    "SandboxTemplate": TEMPLATE,
+    "SandboxPool": POOL,
+}
+
+
+def watched(kind: Kind, obj: Json) -> bool:
+    """What the API server sends: of children, those with our labels."""
     labels = section(obj["metadata"], "labels")
-    return obj["kind"] == "Sandbox" or (obj["kind"] == "Pod" and labels.get(LABEL_MANAGED_BY) == APP_NAME)
+    return kind.selector is None or labels.get(LABEL_MANAGED_BY) == APP_NAME
+
+
+@dataclass(kw_only=True)
+class Runtime:
+    """What the runtime in a pod holds."""
+
+    bound: bool = False
+    # It has decided to sleep, and takes no more requests.
+    draining: bool = False
+    sleep_after: float | None = None
+    # Told to sleep, and why
+    sleepy: str = ""
+
+    def hear(self, ask: Ask, *, now: datetime) -> Answer:
+        again, self.bound = self.bound, True
+        binding = ask.errand is Errand.BIND
+        done = binding or not self.draining
+        if done and ask.errand in (Errand.BIND, Errand.ADJUST) and not (binding and again):
+            self.sleep_after = ask.sleep_after
+        if done and ask.errand is Errand.SLEEP:
+            self.sleepy = ask.subject
+        return Answer(
+            pod_uid=ask.pod_uid,
+            errand=ask.errand,
+            outcome=Outcome.DONE if done else Outcome.REFUSED,
+            at=now,
+            subject="" if binding and again else ask.subject,
+            version="0.1.0",
+            spec_hash="" if again else ask.spec_hash,
+            setup=SetupResult(state="Succeeded") if ask.errand is Errand.SETUP else None,
+        )
 
 
 class Asker:
@@ -195,7 +258,7 @@ def run_it(world: World, pod: Json) -> None:
     """The usual: the container runs, and the runtime in it listens."""
     state = {"running": {"startedAt": format_time(world.now())}}
     assign(world, pod, {"phase": "Running", "podIP": "10.1.0.7", "containerStatuses": container(pod, state)})
-    world.runtimes[uid_of(pod)] = False
+    world.runtimes[uid_of(pod)] = Runtime()
 
 
 def run_it_deaf(world: World, pod: Json) -> None:

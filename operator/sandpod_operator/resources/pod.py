@@ -2,32 +2,34 @@
 podTemplate says.
 """
 
-import hashlib
 import json
-from typing import Any
+from dataclasses import dataclass
 
 from sandpod_crds.keys import bind_token, sha256_hex
-from sandpod_crds.models import PodTemplate, Sandbox, SandboxSpec
+from sandpod_crds.models import PodTemplate, SandboxSpec
 from sandpod_crds.names import (
     ANNOTATION_SPEC_HASH,
-    API_VERSION,
+    ANNOTATION_TEMPLATE,
     BIND_SHA256_ENV,
     CONTROL_PORT,
     CONTROL_PORT_NAME,
+    LABEL_NETWORK,
+    LABEL_PROTECTED,
     LABEL_VERSION,
+    READY_PATH,
     RUNTIME_COMMAND,
     SANDBOX_CONTAINER,
-    SANDBOX_KIND,
-    child_labels,
+    STATE_DIRECTORY,
+    WORKSPACE_DIRECTORY,
 )
 
-from ..objects import Json, entries, section
-from ..pods import ANNOTATION_POD_HASH
+from ..objects import Json, digest, entries, section
+from ..pods import ANNOTATION_POD_HASH, WORKSPACE_VOLUME
 from ..settings import Installation
 from .confine import confine, refuse_ways_out
 from .merge import merge, overridden
 from .requirements import requirements
-from .runtime_mount import add_runtime, has_runtime
+from .runtime_mount import add_runtime, has_runtime, mount
 
 GRACE_SECONDS = 30
 # With these a pod leaves its own walls: the control port would be the node's, or other processes in reach.
@@ -37,38 +39,51 @@ SHAPING = frozenset(
     {
         "image", "image_pull_policy", "resources", "env", "env_from", "runtime_class_name",
         "service_account_name", "node_selector", "tolerations", "isolation", "user", "pod_template",
+        "processes", "setup",
     }
 )  # fmt: skip
 
 
-def build_pod(sandbox: Sandbox, *, installation: Installation) -> Json:
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Frame:
+    """What a pod has besides the spec that it is made from."""
+
+    name: str
+    namespace: str
+    owner: Json
+    labels: dict[str, str]
+    # What NetworkPolicies select it by.
+    network_uid: str
+    # The PersistentVolumeClaim at /workspace.
+    claim: str | None = None
+    # The template that the spec comes from, as far as it works on a running sandbox.
+    template: Json | None = None
+
+
+def build_pod(spec: SandboxSpec, *, frame: Frame, installation: Installation) -> Json:
     """Raises BadPodTemplate."""
-    spec, template = sandbox.spec, sandbox.spec.pod_template
+    template = spec.pod_template
     merged = merge(_base(spec, installation=installation), (template and template.spec) or {})
-    _seal(merged, sandbox=sandbox, installation=installation)
+    _seal(merged, spec=spec, frame=frame, installation=installation)
     annotations = dict(template.metadata.annotations) if template and template.metadata else {}
     labels = dict(template.metadata.labels) if template and template.metadata else {}
-    name, uid = sandbox.metadata.name, sandbox.metadata.uid
-    labels |= child_labels(sandbox_name=name, sandbox_uid=uid, version=installation.version)
+    labels |= frame.labels
     annotations[ANNOTATION_SPEC_HASH] = spec_hash(spec)
     # Without the version: an operator's upgrade must not look like another pod.
     hashed_labels = {key: value for key, value in labels.items() if key != LABEL_VERSION}
-    annotations[ANNOTATION_POD_HASH] = _hash([hashed_labels, annotations, merged])
+    annotations[ANNOTATION_POD_HASH] = digest([hashed_labels, annotations, merged])
+    # These change while a pod is starting, and are no reason to have another.
+    labels[LABEL_NETWORK] = frame.network_uid
+    if not spec.keep_alive:
+        labels[LABEL_PROTECTED] = "true"
+    if frame.template is not None:
+        annotations[ANNOTATION_TEMPLATE] = json.dumps(frame.template, sort_keys=True)
     metadata: Json = {
-        "name": name,
-        "namespace": sandbox.metadata.namespace,
+        "name": frame.name,
+        "namespace": frame.namespace,
         "labels": labels,
         "annotations": annotations,
-        "ownerReferences": [
-            {
-                "apiVersion": API_VERSION,
-                "kind": SANDBOX_KIND,
-                "name": name,
-                "uid": uid,
-                "controller": True,
-                "blockOwnerDeletion": False,
-            }
-        ],
+        "ownerReferences": [frame.owner],
     }
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": merged}
 
@@ -82,7 +97,11 @@ def overridden_fields(template: PodTemplate | None, pod: Json) -> list[str]:
 def spec_hash(spec: SandboxSpec) -> str:
     """Of the spec as far as a change of it takes a new pod to work."""
     # The defaults are left out: to write one down changes nothing.
-    return _hash(spec.model_dump(mode="json", by_alias=True, exclude_defaults=True, include=set(SHAPING)))
+    shape = spec.model_dump(mode="json", by_alias=True, exclude_defaults=True, include=set(SHAPING))
+    if spec.workspace is not None:
+        # A volume can grow under a running pod, but not come or go.
+        shape["workspace"] = spec.workspace.claim_name or "own"
+    return digest(shape)
 
 
 def bind_env(spec: SandboxSpec) -> dict[str, str]:
@@ -126,18 +145,16 @@ def _base(spec: SandboxSpec, *, installation: Installation) -> Json:
     )
 
 
-def _seal(spec: Json, *, sandbox: Sandbox, installation: Installation) -> None:
+def _seal(merged: Json, *, spec: SandboxSpec, frame: Frame, installation: Installation) -> None:
     """What the podTemplate may not change."""
-    strict = sandbox.spec.isolation == "Strict"
-    user = user_id(sandbox.spec, installation=installation)
-    token = bind_token(
-        key=installation.key, namespace=sandbox.metadata.namespace, pod_name=sandbox.metadata.name
-    )
-    containers = {each["name"]: dict(each) for each in entries(spec, "containers")}
+    strict = spec.isolation == "Strict"
+    user = user_id(spec, installation=installation)
+    token = bind_token(key=installation.key, namespace=frame.namespace, pod_name=frame.name)
+    containers = {each["name"]: dict(each) for each in entries(merged, "containers")}
     container = containers.pop(SANDBOX_CONTAINER, Json(name=SANDBOX_CONTAINER))
     container.pop("args", None)
-    container["image"] = sandbox_image(sandbox.spec, installation=installation)
-    container["command"] = [RUNTIME_COMMAND]
+    container["image"] = sandbox_image(spec, installation=installation)
+    container["command"] = [RUNTIME_COMMAND, *(["--state", STATE_DIRECTORY] if frame.claim else [])]
     container["env"] = [
         *(each for each in entries(container, "env") if each["name"] != BIND_SHA256_ENV),
         {"name": BIND_SHA256_ENV, "value": sha256_hex(token)},
@@ -148,30 +165,41 @@ def _seal(spec: Json, *, sandbox: Sandbox, installation: Installation) -> None:
     ]
     container = confine(container, root=user == 0)
     for field in HOST_FIELDS:
-        spec.pop(field, None)
+        merged.pop(field, None)
     if strict:
-        spec["hostUsers"] = False
-    spec["restartPolicy"] = "Never"
-    spec["automountServiceAccountToken"] = False
-    spec["securityContext"] = {
-        **section(spec, "securityContext"),
+        merged["hostUsers"] = False
+    merged["restartPolicy"] = "Never"
+    merged["automountServiceAccountToken"] = False
+    merged["securityContext"] = {
+        **section(merged, "securityContext"),
         "runAsNonRoot": user != 0,
         "runAsUser": user,
         "runAsGroup": user,
         "seccompProfile": {"type": "RuntimeDefault"},
     }
-    spec["containers"] = [container, *(confine(each) for each in containers.values())]
-    if spec.get("initContainers"):
-        spec["initContainers"] = [confine(each) for each in entries(spec, "initContainers")]
-    refuse_ways_out(spec)
+    merged["containers"] = [container, *(confine(each) for each in containers.values())]
+    if merged.get("initContainers"):
+        merged["initContainers"] = [confine(each) for each in entries(merged, "initContainers")]
+    refuse_ways_out(merged)
+    if frame.claim is not None:
+        _mount_workspace(merged, container, claim=frame.claim, group=user)
     if not has_runtime(container["image"], installation.settings):
-        add_runtime(spec, container, installation=installation)
+        add_runtime(merged, container, installation=installation)
+
+
+def _mount_workspace(merged: Json, container: Json, *, claim: str, group: int) -> None:
+    volume = {"name": WORKSPACE_VOLUME, "persistentVolumeClaim": {"claimName": claim}}
+    mount(merged, container, volume=volume, at={"mountPath": WORKSPACE_DIRECTORY})
+    # The kubelet notices a full disk without anybody asking, and the watch brings it.
+    container["readinessProbe"] = {
+        "httpGet": {"path": READY_PATH, "port": CONTROL_PORT},
+        "periodSeconds": 10,
+        "timeoutSeconds": 5,
+        "failureThreshold": 2,
+    }
+    # A fresh volume belongs to root, and a large one must not be walked through at every start.
+    merged["securityContext"] |= {"fsGroup": group, "fsGroupChangePolicy": "OnRootMismatch"}
 
 
 def _given(fields: Json) -> Json:
     return {name: value for name, value in fields.items() if value is False or value}
-
-
-def _hash(value: Any) -> str:
-    text = json.dumps(value, sort_keys=True, separators=(",", ":"))
-    return hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -9,10 +9,10 @@ from fnmatch import fnmatchcase
 from sandpod_crds.names import RUNTIME_COMMAND, RUNTIME_CONTAINER, RUNTIME_DIRECTORY, WORKSPACE_DIRECTORY
 
 from ..objects import Json, entries, section
+from ..pods import WORKSPACE_VOLUME
 from ..settings import Installation, RuntimeMount, Settings
 
 COPY_TARGET = "/mnt/sandpod"
-WORKSPACE_VOLUME = "sandpod-workspace"
 
 # The first versions that have image volumes switched on. A node's kubelet may be older than the API server.
 KUBERNETES = (1, 35)
@@ -29,21 +29,20 @@ def add_runtime(spec: Json, container: Json, *, installation: Installation) -> N
     """Mount the runtime, and a workspace that any user may write to, into the container."""
     settings = installation.settings
     volume: Json = {"name": RUNTIME_CONTAINER}
-    mount: Json = {"name": RUNTIME_CONTAINER, "mountPath": RUNTIME_DIRECTORY, "readOnly": True}
+    at: Json = {"mountPath": RUNTIME_DIRECTORY, "readOnly": True}
     if installation.runtime_mount is RuntimeMount.IMAGE_VOLUME:
         volume["image"] = {"reference": settings.runtime_image, "pullPolicy": settings.image_pull_policy}
-        mount["subPath"] = RUNTIME_DIRECTORY.lstrip("/")
+        at["subPath"] = RUNTIME_DIRECTORY.lstrip("/")
     else:
         volume["emptyDir"] = {}
         # First of all: another init container may want the runtime too.
         others = [each for each in entries(spec, "initContainers") if each["name"] != RUNTIME_CONTAINER]
         spec["initContainers"] = [_copier(settings), *others]
-    _mount(spec, container, volume=volume, mount=mount)
-    # A podTemplate may bring a workspace of its own.
+    mount(spec, container, volume=volume, at=at)
+    # The sandbox may have a workspace, or a podTemplate bring one.
     if all(each["mountPath"] != WORKSPACE_DIRECTORY for each in entries(container, "volumeMounts")):
         volume = {"name": WORKSPACE_VOLUME, "emptyDir": {}}
-        mount = {"name": WORKSPACE_VOLUME, "mountPath": WORKSPACE_DIRECTORY}
-        _mount(spec, container, volume=volume, mount=mount)
+        mount(spec, container, volume=volume, at={"mountPath": WORKSPACE_DIRECTORY})
 
 
 def image_volumes_everywhere(*, server: Json, nodes: Iterable[Json]) -> bool:
@@ -78,8 +77,9 @@ def _copier(settings: Settings) -> Json:
     }
 
 
-def _mount(spec: Json, container: Json, *, volume: Json, mount: Json) -> None:
+def mount(spec: Json, container: Json, *, volume: Json, at: Json) -> None:
+    """`at` is a volumeMount without the volume's name. What was there by that name or path makes way."""
     volumes = [each for each in entries(spec, "volumes") if each["name"] != volume["name"]]
-    mounts = [each for each in entries(container, "volumeMounts") if each["mountPath"] != mount["mountPath"]]
+    mounts = [each for each in entries(container, "volumeMounts") if each["mountPath"] != at["mountPath"]]
     spec["volumes"] = [*volumes, volume]
-    container["volumeMounts"] = [*mounts, mount]
+    container["volumeMounts"] = [*mounts, {"name": volume["name"], **at}]

@@ -7,8 +7,8 @@ from sandpod_crds.errors import ApiError, Forbidden, Invalid, Unavailable
 
 from tests.support.operator_objects import KEY
 from tests.support.operator_world import (
-    POD,
-    SANDBOX,
+    POD_PATH,
+    SANDBOX_PATH,
     World,
     crash_it,
     hold_it,
@@ -22,19 +22,20 @@ RUNNING = ("Running", "True", "RuntimeAnswers")
 
 async def started(spec: dict[str, object] | None = None) -> World:
     world = World()
-    world.api.put(SANDBOX, new_sandbox(spec))
+    world.api.put(SANDBOX_PATH, new_sandbox(spec))
     await world.settle()
     assert world.ready() == RUNNING
     return world
 
 
-async def test_a_cold_start_costs_four_writes_the_pod_first() -> None:
+async def test_a_cold_start_costs_five_writes_the_wall_first() -> None:
     world = await started()
 
     assert world.api.calls == [
-        f"POST {POD.rpartition('/')[0]}",
-        f"PATCH {SANDBOX}/status",
-        f"PATCH {SANDBOX}/status",
+        "APPLY /apis/networking.k8s.io/v1/namespaces/team/networkpolicies/box-sandbox",
+        f"POST {POD_PATH.rpartition('/')[0]}",
+        f"PATCH {SANDBOX_PATH}/status",
+        f"PATCH {SANDBOX_PATH}/status",
         "POST /api/v1/namespaces/team/events",
     ]
     assert world.events == ["Started"]
@@ -68,7 +69,7 @@ async def test_a_pod_deleted_by_hand_comes_back() -> None:
     await world.wait(100)
     before = world.pod["metadata"]["uid"]
 
-    await world.api.delete(POD)
+    await world.api.delete(POD_PATH)
     await world.settle()
 
     assert world.ready() == RUNNING
@@ -81,7 +82,7 @@ async def test_a_pod_deleted_by_force_comes_back() -> None:
     world = await started()
     await world.wait(100)
 
-    world.api.vanish(POD)
+    world.api.vanish(POD_PATH)
     await world.settle()
 
     assert world.ready() == RUNNING
@@ -91,18 +92,18 @@ async def test_a_pod_deleted_by_force_comes_back() -> None:
 async def test_a_deleted_sandbox_takes_its_pod_along() -> None:
     world = await started()
 
-    world.api.vanish(SANDBOX)
+    world.api.vanish(SANDBOX_PATH)
     await world.settle()
 
-    assert POD not in world.api.objects
+    assert POD_PATH not in world.api.objects
 
 
 async def test_a_new_sandbox_of_an_old_name_gets_a_new_pod() -> None:
     world = await started()
     old = world.pod["metadata"]["uid"]
 
-    world.api.vanish(SANDBOX)
-    world.api.put(SANDBOX, new_sandbox())
+    world.api.vanish(SANDBOX_PATH)
+    world.api.put(SANDBOX_PATH, new_sandbox())
     await world.settle()
 
     assert world.ready() == RUNNING
@@ -113,7 +114,7 @@ async def test_a_new_sandbox_of_an_old_name_gets_a_new_pod() -> None:
 async def test_a_sandbox_that_crashes_is_tried_ever_more_slowly_and_recovers() -> None:
     world = World()
     world.kubelet = crash_it
-    world.api.put(SANDBOX, new_sandbox())
+    world.api.put(SANDBOX_PATH, new_sandbox())
 
     await world.wait(30)
     assert world.ready() == ("Failed", "False", "CrashedAtStart")
@@ -133,7 +134,7 @@ async def test_a_sandbox_that_crashes_is_tried_ever_more_slowly_and_recovers() -
 async def test_an_unanswering_runtime_is_given_up_at_the_deadline_and_tried_again() -> None:
     world = World()
     world.kubelet = run_it_deaf
-    world.api.put(SANDBOX, new_sandbox())
+    world.api.put(SANDBOX_PATH, new_sandbox())
 
     await world.wait(59)
     assert world.ready() == ("Starting", "False", "Starting")
@@ -148,7 +149,7 @@ async def test_an_unanswering_runtime_is_given_up_at_the_deadline_and_tried_agai
 async def test_a_deadline_survives_a_restart_of_the_operator() -> None:
     world = World()
     world.kubelet = run_it_deaf
-    world.api.put(SANDBOX, new_sandbox())
+    world.api.put(SANDBOX_PATH, new_sandbox())
     await world.wait(50)
 
     world.boot()
@@ -162,13 +163,13 @@ async def test_a_deadline_survives_a_restart_of_the_operator() -> None:
 async def test_a_missing_image_recovers_by_itself_and_by_another_spec() -> None:
     world = World()
     world.kubelet = hold_it
-    world.api.put(SANDBOX, new_sandbox({"image": "wrong:1"}))
+    world.api.put(SANDBOX_PATH, new_sandbox({"image": "wrong:1"}))
     await world.settle()
     assert world.ready() == ("Pending", "False", "ImageMissing")
     old = world.pod["metadata"]["uid"]
 
     world.kubelet = run_it
-    world.api.change(SANDBOX, {"spec": {"image": "right:1"}})
+    world.api.change(SANDBOX_PATH, {"spec": {"image": "right:1"}})
     await world.settle()
 
     assert world.ready() == RUNNING
@@ -181,7 +182,7 @@ async def test_a_changed_spec_does_not_touch_a_sandbox_that_runs() -> None:
     world = await started({"image": "old:1"})
     uid = world.pod["metadata"]["uid"]
 
-    world.api.change(SANDBOX, {"spec": {"image": "new:1"}})
+    world.api.change(SANDBOX_PATH, {"spec": {"image": "new:1"}})
     await world.settle()
 
     assert world.pod["metadata"]["uid"] == uid
@@ -189,7 +190,7 @@ async def test_a_changed_spec_does_not_touch_a_sandbox_that_runs() -> None:
     assert "kubectl delete pod box -n team" in condition(world, "SpecHonored")[2]
 
     await world.wait(100)
-    world.api.vanish(POD)
+    world.api.vanish(POD_PATH)
     await world.settle()
     assert world.status["image"] == "new:1"
     assert condition(world, "SpecHonored")[:2] == ("True", "AllFields")
@@ -207,17 +208,17 @@ async def test_a_changed_spec_does_not_touch_a_sandbox_that_runs() -> None:
 async def test_a_refused_pod_is_a_condition_and_is_tried_again(error: ApiError, reason: str) -> None:
     world = World()
     world.api.before = lambda number, call: fail(call, "POST", "/pods", error)
-    world.api.put(SANDBOX, new_sandbox())
+    world.api.put(SANDBOX_PATH, new_sandbox())
 
     await world.settle()
     assert world.ready() == ("Pending", "False", reason)
     assert world.events == [reason]
-    posts = world.api.calls.count(f"POST {POD.rpartition('/')[0]}")
+    posts = world.api.calls.count(f"POST {POD_PATH.rpartition('/')[0]}")
     assert posts == 1
 
     world.boot()
     await world.settle()
-    assert world.api.calls.count(f"POST {POD.rpartition('/')[0]}") == 1
+    assert world.api.calls.count(f"POST {POD_PATH.rpartition('/')[0]}") == 1
 
     world.api.before = lambda number, call: None
     await world.wait(301)
@@ -227,7 +228,7 @@ async def test_a_refused_pod_is_a_condition_and_is_tried_again(error: ApiError, 
 async def test_an_api_server_that_is_away_is_asked_again_and_nothing_is_lost() -> None:
     world = World()
     world.api.before = lambda number, call: fail(call, "", "", Unavailable(503, "Unavailable", "away"))
-    world.api.put(SANDBOX, new_sandbox())
+    world.api.put(SANDBOX_PATH, new_sandbox())
     await world.wait(600)
     # No hot loop: the pauses grow up to a minute.
     assert len(world.api.calls) < 30
@@ -244,12 +245,13 @@ async def test_a_sandbox_in_a_namespace_that_is_deleted_is_left_in_peace() -> No
         403, "Forbidden", "it is being terminated", {"causes": [{"reason": "NamespaceTerminating"}]}
     )
     world.api.before = lambda number, call: fail(call, "POST", "/", going)
-    world.api.put(SANDBOX, new_sandbox())
+    world.api.put(SANDBOX_PATH, new_sandbox())
 
     await world.wait(200)
 
     assert world.ready() == ("Pending", "False", "NamespaceTerminating")
-    assert len(world.api.calls) == 3
+    # The wall, the pod, the status, the event: each is tried once.
+    assert len(world.api.calls) == 4
 
 
 def fail(call: str, verb: str, path: str, error: ApiError) -> None:

@@ -1,6 +1,7 @@
 """What keeps a sandbox from starting, and what is done about it."""
 
 import pytest
+from sandpod_operator.observations import Errand
 
 from tests.support.operator_objects import (
     POD_UID,
@@ -78,7 +79,7 @@ CANNOT_START = {
         writes=["status"],
         phase="Starting",
         ready=("False", "Starting"),
-        asks=True,
+        asks=Errand.BIND,
         again_in=57,
     ),
     "the runtime crashes before it answers": Row(

@@ -1,6 +1,7 @@
 """How a sandbox starts, stays, and goes. `decide` is the specification; this is what it specifies."""
 
 import pytest
+from sandpod_operator.observations import Errand
 
 from tests.support.operator_objects import (
     POD_UID,
@@ -40,7 +41,7 @@ COLD_START = {
     ),
     "a pod with an address is asked": Row(
         situation(sandbox(status=starting()), pod(status=up(since=-1))),
-        asks=True,
+        asks=Errand.BIND,
         again_in=59,
     ),
     "a pod without an address cannot be asked": Row(

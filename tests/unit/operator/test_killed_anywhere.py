@@ -8,20 +8,20 @@ from typing import Any
 import pytest
 
 from tests.support.operator_api import Killed
-from tests.support.operator_world import POD, SANDBOX, World, crash_it, hold_it, new_sandbox, run_it
+from tests.support.operator_world import POD_PATH, SANDBOX_PATH, World, crash_it, hold_it, new_sandbox, run_it
 
 Scenario = Callable[[World], Awaitable[None]]
 
 
 async def cold_start(world: World) -> None:
-    world.api.put(SANDBOX, new_sandbox())
+    world.api.put(SANDBOX_PATH, new_sandbox())
     await world.settle()
 
 
 async def pod_deleted_by_hand(world: World) -> None:
     await cold_start(world)
     await world.wait(100)
-    world.api.change(POD, {"metadata": {"deletionTimestamp": "2026-11-18T12:10:00Z"}})
+    world.api.change(POD_PATH, {"metadata": {"deletionTimestamp": "2026-11-18T12:10:00Z"}})
     await world.settle()
 
 
@@ -41,17 +41,17 @@ async def crash_of_a_running_sandbox(world: World) -> None:
 
 async def image_corrected(world: World) -> None:
     world.kubelet = hold_it
-    world.api.put(SANDBOX, new_sandbox({"image": "wrong:1"}))
+    world.api.put(SANDBOX_PATH, new_sandbox({"image": "wrong:1"}))
     await world.settle()
     world.kubelet = run_it
-    world.api.change(SANDBOX, {"spec": {"image": "right:1"}})
+    world.api.change(SANDBOX_PATH, {"spec": {"image": "right:1"}})
     await world.settle()
 
 
 async def deleted_and_made_again(world: World) -> None:
     await cold_start(world)
-    world.api.vanish(SANDBOX)
-    world.api.put(SANDBOX, new_sandbox({"image": "second:1"}))
+    world.api.vanish(SANDBOX_PATH)
+    world.api.put(SANDBOX_PATH, new_sandbox({"image": "second:1"}))
     await world.settle()
 
 

@@ -7,12 +7,12 @@ import pytest
 from sandpod_crds.keys import bind_token, sha256_hex
 from sandpod_crds.models import Sandbox
 from sandpod_operator.objects import Json
-from sandpod_operator.resources.pod import bind_env, build_pod, spec_hash
+from sandpod_operator.resources.pod import bind_env, spec_hash
 from sandpod_operator.resources.requirements import requirements
 from sandpod_operator.resources.runtime_mount import has_runtime, image_volumes_everywhere
 from sandpod_operator.settings import Installation, RuntimeMount
 
-from tests.support.operator_objects import INSTALLATION, KEY, UID, installation, sandbox
+from tests.support.operator_objects import INSTALLATION, KEY, UID, case_of, installation, sandbox
 
 DEFAULTS: dict[str, dict[str, str | int]] = {
     "requests": {"cpu": "100m", "memory": "128Mi"},
@@ -21,7 +21,7 @@ DEFAULTS: dict[str, dict[str, str | int]] = {
 
 
 def build(spec: Json | None = None, *, within: Installation = INSTALLATION) -> Json:
-    return build_pod(Sandbox.model_validate(sandbox(spec)), installation=within)
+    return case_of(sandbox(spec), within=within).wanted_pod
 
 
 def container(pod: Json) -> Json:

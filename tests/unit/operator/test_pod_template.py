@@ -9,9 +9,9 @@ from sandpod_crds.models import Sandbox
 from sandpod_operator.errors import BadPodTemplate
 from sandpod_operator.objects import Json
 from sandpod_operator.resources.merge import MERGE_KEYS
-from sandpod_operator.resources.pod import build_pod, overridden_fields
+from sandpod_operator.resources.pod import overridden_fields
 
-from tests.support.operator_objects import INSTALLATION, sandbox
+from tests.support.operator_objects import case_of, sandbox
 
 JSON: st.SearchStrategy[Any] = st.recursive(
     st.none()
@@ -190,7 +190,7 @@ def test_root_of_a_user_namespace_is_the_sandbox_s_alone() -> None:
         "initContainers": [{"name": "before", "image": "x"}],
     }
     strict = sandbox({"isolation": "Strict", "user": "root", "podTemplate": {"spec": spec}})
-    made: Any = build_pod(Sandbox.model_validate(strict), installation=INSTALLATION)["spec"]
+    made: Any = case_of(strict).wanted_pod["spec"]
 
     for each in (made["containers"][1], made["initContainers"][0]):
         assert each["securityContext"] == {
@@ -218,8 +218,7 @@ def test_what_the_template_may_set_is_in_the_pod_and_not_said_to_be_overridden()
 
 
 def build(spec: Json, *, image: str = "sandpod/sandbox:0.1.0") -> Json:
-    wanted = Sandbox.model_validate(sandbox({"image": image, "podTemplate": {"spec": spec}}))
-    return build_pod(wanted, installation=INSTALLATION)
+    return case_of(sandbox({"image": image, "podTemplate": {"spec": spec}})).wanted_pod
 
 
 def assert_confined(made: Json, *, image: str = "sandpod/sandbox:0.1.0") -> None:

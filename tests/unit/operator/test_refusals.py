@@ -18,8 +18,8 @@ from sandpod_operator.refusals import LONGEST_MESSAGE, Subject, refusal, strange
 
 from tests.support.operator_objects import NOW, UID, pod
 
-SUBJECT = Subject(uid=UID, generation=4, has_template=False)
-TEMPLATED = Subject(uid=UID, generation=4, has_template=True)
+SUBJECT = Subject(uid=UID, generation=4, invalid=Reason.INVALID_POD)
+TEMPLATED = Subject(uid=UID, generation=4, invalid=Reason.INVALID_POD_TEMPLATE)
 QUOTA = Forbidden(403, "Forbidden", 'pods "box" is forbidden: exceeded quota: small')
 
 
@@ -76,7 +76,7 @@ def test_another_spec_or_another_reason_begins_anew() -> None:
     assert before is not None
 
     changed = refusal(
-        QUOTA, subject=Subject(uid=UID, generation=5, has_template=False), now=NOW, before=before
+        QUOTA, subject=Subject(uid=UID, generation=5, invalid=Reason.INVALID_POD), now=NOW, before=before
     )
     other = refusal(Forbidden(403, "Forbidden", "no"), subject=SUBJECT, now=NOW, before=before)
     assert changed is not None

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable
 
 from sandpod_operator.health import LONGEST_BEHIND, Health
+from sandpod_operator.kinds import KINDS
 from sandpod_operator.observations import Key
 from sandpod_operator.resync import Resync
 from sandpod_operator.store import Store
@@ -12,7 +13,7 @@ from sandpod_operator.workqueue import WorkQueue
 from tests.support.fake_clock import FakeClock
 from tests.support.operator_api import Api
 from tests.support.operator_objects import KEY, NOW, pod
-from tests.support.operator_world import POD, SANDBOX, new_sandbox
+from tests.support.operator_world import POD_PATH, SANDBOX_PATH, new_sandbox
 
 
 class Office:
@@ -37,7 +38,7 @@ async def test_an_empty_cluster_is_in_sync_at_once() -> None:
 
 async def test_it_is_not_ready_before_the_watch_has_brought_everything() -> None:
     office = Office()
-    listed = office.api.put(SANDBOX, new_sandbox())
+    listed = office.api.put(SANDBOX_PATH, new_sandbox())
     await office.resync.compare()
     assert not office.health.ready
 
@@ -49,11 +50,11 @@ async def test_it_is_not_ready_before_the_watch_has_brought_everything() -> None
 
 async def test_it_gets_ready_on_a_cluster_that_never_stands_still() -> None:
     office = Office()
-    first = office.api.put(SANDBOX, new_sandbox())
+    first = office.api.put(SANDBOX_PATH, new_sandbox())
     await office.resync.compare()
     office.store.sandboxes.observe(first)
     # There is always an object that the watch has yet to bring.
-    office.api.put(POD, pod())
+    office.api.put(POD_PATH, pod())
     await office.resync.compare()
 
     assert office.health.ready
@@ -61,10 +62,10 @@ async def test_it_gets_ready_on_a_cluster_that_never_stands_still() -> None:
 
 async def test_an_object_deleted_before_the_watch_began_does_not_keep_it_from_being_ready() -> None:
     office = Office()
-    office.api.put(POD, pod())
+    office.api.put(POD_PATH, pod())
     await office.resync.compare()
     assert not office.health.ready
-    office.api.vanish(POD)
+    office.api.vanish(POD_PATH)
     await office.resync.compare()
 
     assert office.health.ready
@@ -72,7 +73,7 @@ async def test_an_object_deleted_before_the_watch_began_does_not_keep_it_from_be
 
 async def test_running_it_gets_ready_when_the_watch_has_brought_the_first_list() -> None:
     office = Office()
-    first = office.api.put(SANDBOX, new_sandbox())
+    first = office.api.put(SANDBOX_PATH, new_sandbox())
     running = asyncio.create_task(office.resync.run())
 
     async def until(condition: Callable[[], bool]) -> None:
@@ -82,15 +83,15 @@ async def test_running_it_gets_ready_when_the_watch_has_brought_the_first_list()
             await asyncio.sleep(0.01)
         raise TimeoutError
 
-    await until(lambda: len(office.api.calls) == 2)
-    office.api.put(POD, pod())
+    await until(lambda: len(office.api.calls) == len(KINDS))
+    office.api.put(POD_PATH, pod())
     office.store.sandboxes.observe(first)
     await until(lambda: office.health.ready)
     running.cancel()
     await asyncio.gather(running, return_exceptions=True)
 
-    # One list of sandboxes and one of pods.
-    assert len(office.api.calls) == 2
+    # One list of each kind.
+    assert len(office.api.calls) == len(KINDS)
 
 
 async def test_an_object_that_vanished_unseen_is_dropped_and_looked_at() -> None:
@@ -122,7 +123,7 @@ async def test_an_object_newer_than_the_list_stays() -> None:
 
 async def test_a_watch_that_is_deaf_makes_the_operator_unhealthy() -> None:
     office = Office()
-    listed = office.api.put(SANDBOX, new_sandbox())
+    listed = office.api.put(SANDBOX_PATH, new_sandbox())
     await office.resync.compare()
     office.clock.advance(LONGEST_BEHIND)
     assert office.health.troubles() == []
@@ -136,7 +137,7 @@ async def test_a_watch_that_is_deaf_makes_the_operator_unhealthy() -> None:
 
 async def test_an_object_that_came_and_went_is_no_debt() -> None:
     office = Office()
-    listed = office.api.put(SANDBOX, new_sandbox())
+    listed = office.api.put(SANDBOX_PATH, new_sandbox())
     await office.resync.compare()
     office.store.sandboxes.observe(listed)
     office.store.sandbox_deleted(KEY, uid=listed["metadata"]["uid"])
@@ -146,10 +147,10 @@ async def test_an_object_that_came_and_went_is_no_debt() -> None:
 
 async def test_a_debt_whose_object_is_gone_is_forgiven() -> None:
     office = Office()
-    office.api.put(POD, pod())
+    office.api.put(POD_PATH, pod())
     await office.resync.compare()
     office.clock.advance(1000)
-    office.api.vanish(POD)
+    office.api.vanish(POD_PATH)
     await office.resync.compare()
 
     assert office.resync.behind() == 0

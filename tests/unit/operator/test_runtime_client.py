@@ -9,7 +9,7 @@ import pytest
 from aiohttp import web
 from sandpod_crds.keys import bind_token, credential
 from sandpod_operator.metrics import Metrics
-from sandpod_operator.observations import Answer, Answered, Key
+from sandpod_operator.observations import Answer, Errand, Key, Outcome
 from sandpod_operator.plan import Ask
 from sandpod_operator.runtime_client import LONGEST_ANSWER, RuntimeClient, pod_address
 
@@ -17,6 +17,9 @@ from tests.support.operator_objects import KEY, NOW, POD_UID, UID
 
 SECRET = b"k" * 32
 ASK = Ask(
+    errand=Errand.BIND,
+    subject="10m",
+    sleep_after=600,
     pod_uid=POD_UID,
     pod_name=KEY.name,
     namespace=KEY.namespace,
@@ -34,14 +37,14 @@ class Runtime:
     def __init__(self) -> None:
         self.requests: list[tuple[str, dict[str, str], Any]] = []
         self.binds: list[Callable[[], web.Response]] = []
-        self.version: Callable[[], web.Response] = lambda: web.json_response({}, status=401)
+        self.lifecycle: Callable[[], web.Response] = lambda: web.json_response({}, status=401)
         self.port = 0
         self._runner: web.AppRunner | None = None
 
     async def start(self, port: int = 0) -> None:
         app = web.Application()
         app.router.add_post("/api/bind", self._bind)
-        app.router.add_get("/api/version", self._version)
+        app.router.add_get("/api/lifecycle", self._lifecycle)
         self._runner = web.AppRunner(app, access_log=None)
         await self._runner.setup()
         site = web.TCPSite(self._runner, "127.0.0.1", port)
@@ -57,9 +60,9 @@ class Runtime:
         answer = self.binds[0] if len(self.binds) == 1 else self.binds.pop(0)
         return answer()
 
-    async def _version(self, request: web.Request) -> web.Response:
-        self.requests.append(("version", dict(request.headers), None))
-        return self.version()
+    async def _lifecycle(self, request: web.Request) -> web.Response:
+        self.requests.append(("lifecycle", dict(request.headers), None))
+        return self.lifecycle()
 
 
 class Bench:
@@ -105,7 +108,7 @@ async def test_a_runtime_that_takes_the_bind_is_bound(bench: Bench) -> None:
     bench.client.want(KEY, ASK)
     answer = await bench.answer()
 
-    assert (answer.outcome, answer.version, answer.spec_hash) == (Answered.BOUND, "0.1.0", "abc")
+    assert (answer.outcome, answer.version, answer.spec_hash) == (Outcome.DONE, "0.1.0", "abc")
     assert len(bench.client) == 0
     _, headers, body = bench.runtime.requests[0]
     token = bind_token(key=SECRET, namespace=KEY.namespace, pod_name=KEY.name)
@@ -115,7 +118,9 @@ async def test_a_runtime_that_takes_the_bind_is_bound(bench: Bench) -> None:
         "pod": {"name": "box", "uid": POD_UID},
         "credential": credential(key=SECRET, namespace=KEY.namespace, pod_uid=POD_UID),
         "env": {"A": "1"},
-        "lifecycle": {"keepAlive": True},
+        "lifecycle": {"sleepAfterSeconds": 600, "keepAlive": False},
+        "processes": [],
+        "setup": [],
     }
 
 
@@ -129,19 +134,19 @@ async def test_it_is_asked_again_until_it_listens(bench: Bench) -> None:
     late.binds = [says(503, {"code": "CONTAINER_UNAVAILABLE"}), says(200, {"runtimeVersion": "1"})]
     await late.start(port)
 
-    assert (await bench.answer()).outcome is Answered.BOUND
+    assert (await bench.answer()).outcome is Outcome.DONE
     assert len(late.requests) == 2
     await late.stop()
 
 
 async def test_a_runtime_that_was_bound_before_a_crash_is_found_again(bench: Bench) -> None:
     bench.runtime.binds = [says(409, {"code": "ALREADY_BOUND"})]
-    bench.runtime.version = says(200, {"version": "0.1.0"})
+    bench.runtime.lifecycle = says(200, {"runtimeVersion": "0.1.0"})
     bench.client.want(KEY, ASK)
     answer = await bench.answer()
 
     # What it was bound with, nobody knows any more.
-    assert (answer.outcome, answer.version, answer.spec_hash) == (Answered.BOUND, "0.1.0", "")
+    assert (answer.outcome, answer.version, answer.spec_hash) == (Outcome.DONE, "0.1.0", "")
     headers = bench.runtime.requests[1][1]
     assert headers["X-Sandpod-Credential"] == credential(key=SECRET, namespace=KEY.namespace, pod_uid=POD_UID)
 
@@ -151,7 +156,7 @@ async def test_a_runtime_that_somebody_else_bound_is_refused(bench: Bench) -> No
     bench.client.want(KEY, ASK)
     answer = await bench.answer()
 
-    assert (answer.outcome, answer.message) == (Answered.REFUSED, "somebody else has bound it.")
+    assert (answer.outcome, answer.message) == (Outcome.REFUSED, "somebody else has bound it.")
 
 
 async def test_a_runtime_that_does_not_know_our_token_is_refused(bench: Bench) -> None:
@@ -175,7 +180,7 @@ async def test_an_answer_that_is_no_json_object_is_survived(bench: Bench, body: 
     bench.runtime.binds = [lambda: web.Response(body=body, status=200)]
     bench.client.want(KEY, ASK)
 
-    assert (await bench.answer()).outcome is Answered.BOUND
+    assert (await bench.answer()).outcome is Outcome.DONE
 
 
 async def test_a_redirect_is_not_followed(bench: Bench) -> None:
@@ -246,5 +251,5 @@ async def test_a_pod_with_another_address_is_refused_without_a_request(bench: Be
     answer = await bench.answer()
     await client.close()
 
-    assert answer.outcome is Answered.REFUSED
+    assert answer.outcome is Outcome.REFUSED
     assert bench.runtime.requests == []

@@ -1,8 +1,9 @@
 """What the operator knows, and how late, early and lost news change it."""
 
+from sandpod_operator.kinds import slim_object, slim_pod
 from sandpod_operator.objects import Json
-from sandpod_operator.observations import Answer, Answered, Key
-from sandpod_operator.store import TOMBSTONES, Cache, Store, slim_pod, slim_sandbox
+from sandpod_operator.observations import Answer, Errand, Key, Outcome
+from sandpod_operator.store import TOMBSTONES, Cache, Store
 
 from tests.support.operator_objects import KEY, NOW, POD_UID, UID, bound, pod, sandbox
 
@@ -79,12 +80,12 @@ def test_an_answer_goes_with_its_pod() -> None:
     assert store.put_answer(KEY, bound())
     store.pod_deleted(KEY, uid=POD_UID)
 
-    assert store.answer(POD_UID) is None
+    assert store.answers(POD_UID) == {}
 
 
 def test_an_answer_of_a_pod_that_is_gone_is_not_kept() -> None:
     store = Store()
-    answer = Answer(pod_uid="gone", outcome=Answered.BOUND, at=NOW)
+    answer = Answer(pod_uid="gone", errand=Errand.BIND, outcome=Outcome.DONE, at=NOW)
     assert not store.put_answer(KEY, answer)
     store.pods.observe(pod())
     assert not store.put_answer(KEY, answer)
@@ -117,8 +118,8 @@ def test_what_nobody_reads_is_not_kept() -> None:
             "sandpod.dev/wake-requested-at": "now",
         },
     )
-    assert slim_sandbox(obj)["metadata"]["annotations"] == {"sandpod.dev/wake-requested-at": "now"}
-    assert "managedFields" not in slim_sandbox(obj)["metadata"]
+    assert slim_object(obj)["metadata"]["annotations"] == {"sandpod.dev/wake-requested-at": "now"}
+    assert "managedFields" not in slim_object(obj)["metadata"]
     claim = {"name": "data", "persistentVolumeClaim": {"claimName": "x"}}
     spec: Json = {"nodeName": "n", "containers": [{}], "volumes": [claim, {"name": "tmp", "emptyDir": {}}]}
     assert slim_pod({**pod(), "spec": spec})["spec"] == {"nodeName": "n", "volumes": [claim]}

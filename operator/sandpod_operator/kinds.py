@@ -1,0 +1,114 @@
+"""What the operator watches: one row for each kind of object, and which sandboxes an event of it is about."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from sandpod_crds import paths
+from sandpod_crds.names import (
+    API_VERSION,
+    CHILD_SELECTOR,
+    GROUP,
+    LABEL_INSTANCE,
+    POOLS,
+    SANDBOX_KIND,
+    SANDBOXES,
+    TEMPLATES,
+    VERSION,
+)
+
+from .objects import Json, controller, entries, key_of, section
+from .observations import Key
+
+if TYPE_CHECKING:
+    from .store import Cache
+
+Sandboxes = Iterable[Key]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Kind:
+    group: str
+    version: str
+    plural: str
+    # Keeps what somebody here reads: with thousands of objects, the rest would be most of the memory.
+    slim: Callable[[Json], Json]
+    # The sandboxes that have to be looked at when the object changes.
+    concerns: "Callable[[Json, Cache], Sandboxes]"
+    # What the API server is asked to send; all of them without one.
+    selector: str | None = None
+
+    def path(self, namespace: str | None = None, name: str | None = None) -> str:
+        prefix = f"/apis/{self.group}/{self.version}" if self.group else f"/api/{self.version}"
+        return paths.build(prefix, self.plural, namespace=namespace, name=name)
+
+
+def slim_object(obj: Json) -> Json:
+    """Without managedFields and others' annotations, which nobody here reads."""
+    metadata = {k: v for k, v in obj["metadata"].items() if k not in ("managedFields", "annotations")}
+    annotations = section(obj["metadata"], "annotations")
+    metadata["annotations"] = {k: v for k, v in annotations.items() if k.startswith(f"{GROUP}/")}
+    return {"metadata": metadata, "spec": section(obj, "spec"), "status": section(obj, "status")}
+
+
+def slim_pod(obj: Json) -> Json:
+    metadata = {k: v for k, v in obj["metadata"].items() if k != "managedFields"}
+    spec = {k: v for k, v in section(obj, "spec").items() if k == "nodeName"}
+    spec["volumes"] = [v for v in entries(section(obj, "spec"), "volumes") if "persistentVolumeClaim" in v]
+    return {"metadata": metadata, "spec": spec, "status": section(obj, "status")}
+
+
+def _itself(sandbox: Json, _: "Cache") -> Sandboxes:
+    return (key_of(sandbox),)
+
+
+def _of_pod(pod: Json, _: "Cache") -> Sandboxes:
+    """Its owner, by whatever name the pod goes, and the sandbox whose name it has taken."""
+    key, owner = key_of(pod), controller(pod["metadata"])
+    if owner.get("apiVersion") == API_VERSION and owner.get("kind") == SANDBOX_KIND:
+        return {key, Key(key.namespace, owner["name"])}
+    return (key,)
+
+
+def _labelled(child: Json, _: "Cache") -> Sandboxes:
+    name = section(child["metadata"], "labels").get(LABEL_INSTANCE)
+    return (Key(key_of(child).namespace, name),) if name else ()
+
+
+def _of_namespace(obj: Json, sandboxes: "Cache") -> Sandboxes:
+    """Those that could have to do with a template or pool. Seldom, and cheaper than an index."""
+    namespace = key_of(obj).namespace
+    return (key for key in sandboxes if key.namespace == namespace and _refers(sandboxes.get(key)))
+
+
+def _refers(sandbox: Json | None) -> bool:
+    spec = section(sandbox or {}, "spec")
+    return "templateRef" in spec or "poolRef" in spec
+
+
+SANDBOX: Final = Kind(group=GROUP, version=VERSION, plural=SANDBOXES, slim=slim_object, concerns=_itself)
+POD: Final = Kind(
+    group="", version="v1", plural="pods", slim=slim_pod, concerns=_of_pod, selector=CHILD_SELECTOR
+)
+CLAIM: Final = Kind(
+    group="",
+    version="v1",
+    plural="persistentvolumeclaims",
+    slim=slim_object,
+    concerns=_labelled,
+    selector=CHILD_SELECTOR,
+)
+NETWORK_POLICY: Final = Kind(
+    group="networking.k8s.io",
+    version="v1",
+    plural="networkpolicies",
+    slim=slim_object,
+    concerns=_labelled,
+    selector=CHILD_SELECTOR,
+)
+TEMPLATE: Final = Kind(
+    group=GROUP, version=VERSION, plural=TEMPLATES, slim=slim_object, concerns=_of_namespace
+)
+POOL: Final = Kind(group=GROUP, version=VERSION, plural=POOLS, slim=slim_object, concerns=_of_namespace)
+
+KINDS: Final = (SANDBOX, POD, CLAIM, NETWORK_POLICY, TEMPLATE, POOL)

@@ -1,0 +1,98 @@
+"""All that is known about one sandbox at one moment: what decide decides by."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from sandpod_crds.models import Sandbox
+
+from .claims import ClaimFacts, claim_facts
+from .effective import Source
+from .objects import Json, owner_uid, section, uid_of
+from .observations import Answer, Errand, Key, Refusal
+from .pods import PodFacts, facts
+from .resources.claim import workspace_name
+from .resources.network_policy import policy_name
+from .store import Store
+
+
+@dataclass(frozen=True, kw_only=True)
+class Situation:
+    """What is known about one key. `pod` is the sandbox's own; `namesake` has its name and another owner."""
+
+    key: Key
+    sandbox: Sandbox | None = None
+    source: Source = field(default_factory=Source)
+    # Whoever deletes the sandbox wants its pod to stay (kubectl delete --cascade=orphan).
+    orphaning: bool = False
+    # The UID of a sandbox of this name whose deletion was seen.
+    departed: str | None = None
+    pod: PodFacts | None = None
+    namesake: PodFacts | None = None
+    # More pods of the sandbox than it should have.
+    surplus: tuple[PodFacts, ...] = ()
+    # By name
+    claims: Mapping[str, ClaimFacts] = field(default_factory=dict[str, ClaimFacts])
+    network_policy: Json | None = None
+    answers: Mapping[Errand, Answer] = field(default_factory=dict[Errand, Answer])
+    # By the plural of what was refused
+    refusals: Mapping[str, Refusal] = field(default_factory=dict[str, Refusal])
+
+
+def look(store: Store, key: Key) -> Situation:
+    obj = store.sandboxes.get(key)
+    departed = store.departed(key)
+    uid = uid_of(obj) if obj is not None else departed
+    pod, surplus = _own_pods(store, uid, known=section(obj or {}, "status").get("podUID"))
+    namesake = store.pods.get(key)
+    if namesake is not None and owner_uid(namesake) == uid:
+        namesake = None
+    sandbox = Sandbox.model_validate(obj) if obj is not None else None
+    return Situation(
+        key=key,
+        sandbox=sandbox,
+        source=_source(store, key, obj) if obj is not None else Source(),
+        orphaning=obj is not None and "orphan" in (obj["metadata"].get("finalizers") or []),
+        departed=departed,
+        pod=pod,
+        namesake=facts(namesake) if namesake is not None else None,
+        surplus=surplus,
+        claims={each.name: each for each in _claims(store, key, sandbox)},
+        network_policy=store.network_policies.get(Key(key.namespace, policy_name(key.name))),
+        answers=store.answers(pod.uid) if pod is not None else {},
+        refusals=store.refusals(key),
+    )
+
+
+def _own_pods(
+    store: Store, uid: str | None, *, known: str | None
+) -> tuple[PodFacts | None, tuple[PodFacts, ...]]:
+    owned = [facts(pod) for pod in store.pods.owned_by(uid)] if uid is not None else []
+    # The one that the status speaks of first, then one that lives, then the oldest.
+    owned.sort(key=lambda pod: (pod.uid != known, pod.deleted_at is not None, pod.under_way_since, pod.uid))
+    return (owned[0] if owned else None), tuple(owned[1:])
+
+
+def _claims(store: Store, key: Key, sandbox: Sandbox | None) -> Iterator[ClaimFacts]:
+    if sandbox is None:
+        return
+    names = {workspace_name(key.name), sandbox.status.workspace_claim}
+    found = [store.claims.get(Key(key.namespace, name)) for name in names if name]
+    for claim in [*found, *store.claims.owned_by(sandbox.metadata.uid)]:
+        if claim is not None:
+            yield claim_facts(claim)
+
+
+def _source(store: Store, key: Key, obj: Json) -> Source:
+    own = section(obj, "spec")
+    reference = section(own, "templateRef").get("name")
+    if (pool_name := section(own, "poolRef").get("name")) is not None:
+        pool = store.pools.get(Key(key.namespace, pool_name))
+        if pool is None:
+            return Source(own=own, missing=f"SandboxPool {pool_name}")
+        reference = section(section(pool, "spec"), "templateRef").get("name")
+    if reference is None:
+        return Source(own=own)
+    template = store.templates.get(Key(key.namespace, reference))
+    if template is None:
+        return Source(own=own, missing=f"SandboxTemplate {reference}")
+    return Source(own=own, template=section(template, "spec"))
