@@ -2,7 +2,7 @@
 where a field that says false differs from one that says nothing. Pure.
 
 Which lists merge by which key is what the CRD says. A list or map that the sandbox gives as empty is empty:
-there is no other way to want none of the template's.
+there is no other way to want none of the template's. In a podTemplate, the rules of pods hold.
 """
 
 from collections.abc import Iterator

@@ -40,11 +40,14 @@ PROCESSES = lists_by(
     ),
 )
 PORTS = lists_by("port", objects({"port": st.sampled_from([8080, 8081, 8082])}, name=NAMES))
+# In a podTemplate an empty list says nothing, as in a patch of a pod.
 CONTAINERS = lists_by(
     "name",
-    objects({"name": NAMES}, image=TEXTS, args=st.none() | st.lists(TEXTS, max_size=2), env=VARIABLES)
+    objects(
+        {"name": NAMES}, image=TEXTS, args=st.none() | st.lists(TEXTS, max_size=2), env=VARIABLES.filter(bool)
+    )
     | objects({"name": NAMES, "$patch": st.just("delete")}),
-)
+).filter(bool)
 AFFINITIES: st.SearchStrategy[Any] = st.none() | objects(
     nodeAffinity=st.dictionaries(NAMES, st.none() | TEXTS), podAffinity=st.none() | TEXTS
 )
@@ -83,7 +86,7 @@ OWN = objects(
     templateRef=st.just({"name": "t"}),
 )
 
-MAP_LISTS = {"env": "name", "processes": "name", "ports": "port"}
+MAP_LISTS = {"env": "name", "processes": "name", "ports": "port", "containers": "name"}
 
 
 @given(OWN)
@@ -159,19 +162,17 @@ def test_two_patches_of_a_pod_do_as_one_what_they_do_in_turn(base: Json, first: 
     assert by_name(merge(base, combine(first, second))) == by_name(in_turn)
 
 
-def says(merged: Any, own: Any) -> bool:
+def says(merged: Any, own: Any, *, field: str = "") -> bool:
     """The merged value has everything that the sandbox's own has, except what it takes away from a pod."""
     if isinstance(own, dict):
         fields = cast("Json", own)
         if merged.get("$patch") == fields.get("$patch") == "delete":
             return True
-        return all(name in merged and says(merged[name], value) for name, value in fields.items())
-    if isinstance(own, list) and own and isinstance(own[0], dict):
-        items = cast("list[Json]", own)
-        key = next((key for key in ("name", "port") if key in items[0]), None)
-        if key is not None:
-            found = {item[key]: item for item in merged}
-            return all(item[key] in found and says(found[item[key]], item) for item in items)
+        return all(name in merged and says(merged[name], each, field=name) for name, each in fields.items())
+    key = MAP_LISTS.get(field)
+    if isinstance(own, list) and own and key is not None:
+        found = {item[key]: item for item in merged}
+        return all(item[key] in found and says(found[item[key]], item) for item in cast("list[Json]", own))
     return merged == own
 
 
