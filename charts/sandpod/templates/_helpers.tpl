@@ -73,6 +73,7 @@ annotations:
   "runtimeMount" .Values.sandboxes.runtimeMount
   "imagePullPolicy" .Values.images.pullPolicy
   "imagePullSecrets" .Values.sandboxes.imagePullSecrets
+  "exclusiveStorageClasses" .Values.sandboxes.exclusiveStorageClasses
   "defaults" .Values.sandboxes.defaults
   "keySecret" (printf "%s-key" $name)
   "tlsSecret" (printf "%s-gateway-tls" $name)
@@ -80,8 +81,21 @@ annotations:
   "apiService" "v1alpha1.run.sandpod.dev"
   "certificates" (ternary "Managed" "External" (eq .Values.certificates.mode "Managed"))
   "startTimeoutSeconds" (int .Values.sandboxes.startTimeoutSeconds)
+  "protectFromDrain" .Values.sandboxes.protectFromDrain
+  "releaseLabels" (fromYaml (include "sandpod.selectorLabels" (list . "")))
+  "network" (fromYaml (include "sandpod.networkSettings" .))
+  "canaryPolicy" (printf "%s-operator" $name)
   "logLevel" .Values.operator.logLevel
   | toJson -}}
+{{- end -}}
+
+{{- define "sandpod.networkSettings" -}}
+{{- $dns := .Values.network.dns -}}
+{{- dict
+  "clusterRanges" .Values.network.clusterRanges
+  "dns" (ternary $dns (omit $dns "nodeLocal") (ne $dns.nodeLocal ""))
+  "detectEnforcement" .Values.network.detectEnforcement
+  | toYaml -}}
 {{- end -}}
 
 {{- define "sandpod.gatewaySettings" -}}
@@ -92,6 +106,7 @@ annotations:
   "tlsSecret" (printf "%s-gateway-tls" $name)
   "httpsPort" 8443
   "metricsPort" 9090
+  "operatorHost" (printf "%s-operator.%s.svc" $name .Release.Namespace)
   "authorizationCacheSeconds" .Values.gateway.authorizationCacheSeconds
   "logLevel" .Values.gateway.logLevel
   | toJson -}}
