@@ -1,0 +1,172 @@
+"""Gives a warm pod to a sandbox: each pod to one sandbox at most, and each sandbox one pod. The pod's
+resourceVersion decides who was first; what is in memory only keeps our own workers out of each other's way.
+"""
+
+import logging
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from sandpod_crds import paths
+from sandpod_crds.errors import Conflict, Forbidden, Invalid, NotFound, Unavailable
+from sandpod_crds.models import SandboxPool
+
+from ..cluster import Cluster
+from ..metrics import Metrics
+from ..objects import Json, uid_of
+from ..observations import Key
+from ..store import Store
+from .claim import Kind, Order
+from .warm import WarmPod, WarmPods
+
+MOST_TRIES = 5
+# A request that was sent is not carried out so long after.
+UNSURE_FOR = timedelta(seconds=90)
+MOST_REFUSED = 1000
+
+log = logging.getLogger(__name__)
+
+
+def kind_of(pod: WarmPod) -> Kind:
+    return Kind(pod.shape, pod.network)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Attempt:
+    """A claim that was sent, and whose answer did not come."""
+
+    pod: WarmPod
+    until: datetime
+
+
+class Claims:
+    def __init__(
+        self,
+        *,
+        cluster: Cluster,
+        store: Store,
+        warm: WarmPods,
+        metrics: Metrics,
+        now: Callable[[], datetime],
+        pool_changed: Callable[[Key], None],
+    ) -> None:
+        self._cluster = cluster
+        self._store = store
+        self._warm = warm
+        self._metrics = metrics
+        self._now = now
+        self._pool_changed = pool_changed
+        # UIDs of pods that somebody here is writing to.
+        self._taken: set[str] = set()
+        # By the sandbox's UID
+        self._unsure: dict[str, _Attempt] = {}
+        self._refused: OrderedDict[str, str] = OrderedDict()
+
+    def free(self, pool: SandboxPool) -> list[WarmPod]:
+        """Those that can be claimed now, the one to take first."""
+        now, age = self._now(), pool.spec.min_ready_age
+        pods = [
+            pod
+            for pod in self._warm.of(pool.metadata.uid)
+            if not self.taken(pod) and pod.claimable(now=now, min_ready_age=age)
+        ]
+        return sorted(pods, key=lambda pod: (pod.ready_since or now, pod.created_at, pod.key))
+
+    def taken(self, pod: WarmPod) -> bool:
+        """Somebody here is writing to it, or has written and does not know what came of it."""
+        return pod.uid in self._taken or any(each.pod.uid == pod.uid for each in self._unsure.values())
+
+    def reserve(self, pod: WarmPod) -> bool:
+        """False when somebody is at it. Whoever got it releases it."""
+        if self.taken(pod):
+            return False
+        self._taken.add(pod.uid)
+        return True
+
+    def release(self, pod: WarmPod) -> None:
+        self._taken.discard(pod.uid)
+
+    def unsure(self, sandbox_uid: str) -> bool:
+        return sandbox_uid in self._unsure
+
+    def refusal(self, sandbox_uid: str) -> str | None:
+        """What the API server said to the sandbox's last claim, if that was no."""
+        return self._refused.get(sandbox_uid)
+
+    async def claim(self, order: Order) -> None:
+        """At most one pod becomes the sandbox's; what has become of the others that were tried, the Store
+        knows.
+        """
+        self._forget()
+        for _ in range(MOST_TRIES):
+            attempt = self._unsure.get(order.sandbox_uid)
+            # No await between this look at what is free and the reservation of what it finds.
+            pod = attempt.pod if attempt is not None else self._choose(order)
+            if pod is None:
+                return
+            self._taken.add(pod.uid)
+            try:
+                if attempt is None or await self._can_be_sent_again(order, pod):
+                    await self._send(order, pod)
+            finally:
+                self._taken.discard(pod.uid)
+            if self._store.pods.owned_by(order.sandbox_uid):
+                self._metrics.claims.add(outcome="warm")
+                self._pool_changed(order.pool_key)
+                return
+            if self.refusal(order.sandbox_uid) is not None:
+                return
+        raise Conflict(409, "Conflict", f"{MOST_TRIES} warm pods changed while they were being claimed")
+
+    def _choose(self, order: Order) -> WarmPod | None:
+        return next((pod for pod in self.free(order.pool) if kind_of(pod) == order.kind), None)
+
+    async def _send(self, order: Order, pod: WarmPod) -> None:
+        body: Json = {"metadata": {**order.metadata, "resourceVersion": pod.version}}
+        self._metrics.api_writes.add(verb="patch", resource="pods")
+        try:
+            claimed = await self._cluster.patch(paths.pods(*pod.key), body)
+        except NotFound:
+            self._store.pod_deleted(pod.key, uid=pod.uid)
+        except Conflict:
+            await self._read(pod)
+        except Unavailable as error:
+            log.warning("a claim of %s for %s: %s", pod.key, order.sandbox_uid, error)
+            self._unsure[order.sandbox_uid] = _Attempt(pod=pod, until=self._now() + UNSURE_FOR)
+            return
+        except (Forbidden, Invalid) as error:
+            self._refused[order.sandbox_uid] = error.message
+            if len(self._refused) > MOST_REFUSED:
+                self._refused.popitem(last=False)
+        else:
+            self._store.pods.learn(claimed)
+        self._unsure.pop(order.sandbox_uid, None)
+
+    async def _can_be_sent_again(self, order: Order, pod: WarmPod) -> bool:
+        """After a lost answer. Only the same claim: with one to another pod, the sandbox could end up with
+        two, when the first one comes late.
+        """
+        found = await self._read(pod)
+        # With another version of the pod, the lost one cannot succeed any more, or it has.
+        same = found is not None and found["metadata"]["resourceVersion"] == pod.version
+        if not same:
+            del self._unsure[order.sandbox_uid]
+        return same
+
+    async def _read(self, pod: WarmPod) -> Json | None:
+        try:
+            found = await self._cluster.get(paths.pods(*pod.key))
+        except NotFound:
+            found = None
+        if found is None or uid_of(found) != pod.uid:
+            self._store.pod_deleted(pod.key, uid=pod.uid)
+            return None
+        self._store.pods.learn(found)
+        return found
+
+    def _forget(self) -> None:
+        now = self._now()
+        for uid in [uid for uid, attempt in self._unsure.items() if now >= attempt.until]:
+            # Had it been carried out, the watch would have said so.
+            del self._unsure[uid]

@@ -1,0 +1,245 @@
+"""What a pool does next. Pure: the same situation at the same time gives the same plan, but for the names of
+new pods.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from sandpod_crds.models import SandboxPool, SandboxPoolStatus
+
+from ..objects import Json
+from ..observations import Key, Refusal
+from ..reasons import Reason
+from .numbers import Counts, Numbers, reckon
+from .pod import Blueprint, Start
+from .status import (
+    READY,
+    SECRETS_READABLE,
+    SENTENCES,
+    TEMPLATE_FOUND,
+    PoolDraft,
+    PoolReason,
+    condition_of_ready,
+)
+from .wall import Wall
+from .warm import Use, WarmPod
+
+# Counts change with every claim, and whoever reads them does not need each value.
+STATUS_PAUSE = timedelta(seconds=1)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Volume:
+    """A PersistentVolumeClaim whose owner is the pool."""
+
+    name: str
+    uid: str
+    # Somebody is using it, or is about to.
+    used: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class PoolSituation:
+    """What is known about one pool."""
+
+    key: Key
+    pool: SandboxPool | None = None
+    # None when no pod can be made, and `problem` says why.
+    blueprint: Blueprint | None = None
+    problem: tuple[PoolReason, str] | None = None
+    # Whose owner is the pool. One that is being claimed at this moment is not among them.
+    pods: tuple[WarmPod, ...] = ()
+    # Pods that were asked for and that the Store has not seen.
+    awaited: int = 0
+    volumes: tuple[Volume, ...] = ()
+    walls: tuple[Wall, ...] = ()
+    # The wall of new pods stands as it should.
+    fenced: bool = False
+    claimed: int = 0
+    # The API server's no to the last pod that was to be made; of this pool and this template.
+    refusal: Refusal | None = None
+    # Whether the operator may read what the template's environment refers to; None when it refers to nothing.
+    readable: bool | None = None
+    status_written_at: datetime | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PoolPlan:
+    """Carried out in the order of the fields."""
+
+    # No pod is made before its wall.
+    wall: Json | None = None
+    remove: tuple[WarmPod, ...] = ()
+    remove_volumes: tuple[Volume, ...] = ()
+    remove_walls: tuple[Wall, ...] = ()
+    create: tuple[Start, ...] = ()
+    status: SandboxPoolStatus | None = None
+    look_again_at: datetime | None = None
+
+    @property
+    def writes(self) -> bool:
+        removals = (*self.remove, *self.remove_volumes, *self.remove_walls)
+        return bool(self.wall or removals or self.create or self.status)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PoolLimits:
+    most_starting: int
+    start_timeout: float
+
+
+class _Sorted:
+    """The pool's pods by what they are good for, the oldest first."""
+
+    def __init__(self, situation: PoolSituation, pool: SandboxPool, *, now: datetime, limits: PoolLimits):
+        self._uses: dict[str, Use] = {}
+        for pod in situation.pods:
+            self._uses[pod.uid] = pod.use(
+                now=now, min_ready_age=pool.spec.min_ready_age, start_timeout=limits.start_timeout
+            )
+        self._pods = sorted(situation.pods, key=lambda pod: (pod.created_at, pod.key))
+        # Without one nobody knows which pods are out of date, and none is given up for it.
+        self._blueprint = situation.blueprint
+
+    def those(self, use: Use, *, fresh: bool | None = None) -> list[WarmPod]:
+        return [
+            pod
+            for pod in self._pods
+            if self._uses[pod.uid] is use and (fresh is None or fresh is self.fresh(pod))
+        ]
+
+    def fresh(self, pod: WarmPod) -> bool:
+        plan = self._blueprint
+        return plan is None or (pod.shape, pod.network) == (plan.shape, plan.network)
+
+
+def decide_pool(
+    situation: PoolSituation, *, now: datetime, limits: PoolLimits, name: Callable[[], str]
+) -> PoolPlan:
+    pool = situation.pool
+    if pool is None or pool.metadata.deletion_timestamp is not None:
+        # The garbage collector sees to the pods; to make others now would only keep it busy.
+        return PoolPlan(remove_walls=_walls_to_remove(situation))
+    pods = _Sorted(situation, pool, now=now, limits=limits)
+    counts = _count(situation, pool, pods, now=now, limits=limits)
+    numbers = reckon(counts)
+    blueprint = situation.blueprint
+    status, status_due = _status(situation, pool, pods, counts, now=now)
+    times = [
+        *(_times(situation, pool, now=now, limits=limits)),
+        *([situation.refusal.retry_at] if situation.refusal is not None else []),
+        *([status_due] if status_due is not None else []),
+    ]
+    return PoolPlan(
+        wall=blueprint.wall if blueprint and not situation.fenced and not counts.refused else None,
+        remove=tuple(_removals(pods, numbers)),
+        remove_volumes=tuple(volume for volume in situation.volumes if not volume.used),
+        remove_walls=_walls_to_remove(situation),
+        create=tuple(blueprint.start(name()) for _ in range(numbers.create)) if blueprint is not None else (),
+        status=status,
+        look_again_at=min((each for each in times if each > now), default=None),
+    )
+
+
+def _count(
+    situation: PoolSituation, pool: SandboxPool, pods: _Sorted, *, now: datetime, limits: PoolLimits
+) -> Counts:
+    starting = pods.those(Use.STARTING, fresh=True)
+    refusal = situation.refusal
+    refused = refusal is not None and now < refusal.retry_at
+    no_room = any(
+        pod.facts.obstacle is not None and pod.facts.obstacle.reason is Reason.UNSCHEDULABLE
+        for pod in starting
+    )
+    over_quota = refusal is not None and refusal.reason is Reason.QUOTA_EXCEEDED
+    return Counts(
+        wanted=pool.spec.replicas,
+        fresh_ready=len(pods.those(Use.READY, fresh=True)),
+        fresh_starting=len(starting) + situation.awaited,
+        old_ready=len(pods.those(Use.READY, fresh=False)),
+        old_starting=len(pods.those(Use.STARTING, fresh=False)),
+        # A failure of the earlier template says nothing about the present one.
+        held=len(pods.those(Use.HELD, fresh=True)),
+        most_starting=limits.most_starting,
+        refused=refused or situation.blueprint is None,
+        crowded=no_room or over_quota,
+    )
+
+
+def _removals(pods: _Sorted, numbers: Numbers) -> Iterator[WarmPod]:
+    yield from pods.those(Use.USELESS)
+    yield from pods.those(Use.HELD, fresh=False)
+    yield from pods.those(Use.STARTING, fresh=False)[: numbers.remove_old_starting]
+    yield from pods.those(Use.READY, fresh=False)[: numbers.remove_old_ready]
+    # The youngest: the oldest are the next to be claimed.
+    yield from pods.those(Use.STARTING, fresh=True)[::-1][: numbers.remove_fresh_starting]
+    yield from pods.those(Use.READY, fresh=True)[::-1][: numbers.remove_fresh_ready]
+
+
+def _walls_to_remove(situation: PoolSituation) -> tuple[Wall, ...]:
+    plan = situation.blueprint
+    present = plan.wall["metadata"]["name"] if plan is not None else None
+    return tuple(wall for wall in situation.walls if not wall.used and wall.name != present)
+
+
+def _times(
+    situation: PoolSituation, pool: SandboxPool, *, now: datetime, limits: PoolLimits
+) -> Iterator[datetime]:
+    for pod in situation.pods:
+        due = pod.look_again_at(
+            now=now, min_ready_age=pool.spec.min_ready_age, start_timeout=limits.start_timeout
+        )
+        if due is not None:
+            yield due
+
+
+def _status(
+    situation: PoolSituation, pool: SandboxPool, pods: _Sorted, counts: Counts, *, now: datetime
+) -> tuple[SandboxPoolStatus | None, datetime | None]:
+    """The status to write, or when to see whether there is one."""
+    draft = PoolDraft(pool, now=now)
+    template = pool.spec.template_ref.name
+    reason, detail = situation.problem or (PoolReason.FOUND, "")
+    draft.say(
+        TEMPLATE_FOUND,
+        reason is PoolReason.FOUND,
+        reason,
+        SENTENCES[reason].format(template=template, detail=detail),
+    )
+    if situation.readable is None:
+        draft.unsay(SECRETS_READABLE)
+    else:
+        readable = PoolReason.READABLE if situation.readable else PoolReason.WITHHELD
+        draft.say(SECRETS_READABLE, situation.readable, readable, SENTENCES[readable])
+    if situation.problem is not None:
+        draft.say(READY, False, reason, SENTENCES[reason].format(template=template, detail=detail))
+    else:
+        draft.say(READY, *_ready(situation, pods, counts))
+    there = [pod for use in (Use.READY, Use.STARTING) for pod in pods.those(use)]
+    # Nobody but a sandbox that asks for the earlier template could claim an old one.
+    ready = counts.fresh_ready if situation.blueprint is not None else 0
+    status = draft.finish(
+        replicas=len(there),
+        ready=ready,
+        pending=len(pods.those(Use.STARTING)),
+        updated=len([pod for pod in there if pods.fresh(pod)]) if situation.blueprint is not None else 0,
+        claimed=situation.claimed,
+        template_hash=situation.blueprint.shape if situation.blueprint is not None else None,
+    )
+    written = situation.status_written_at
+    if status is not None and written is not None and now < written + STATUS_PAUSE:
+        return None, written + STATUS_PAUSE
+    return status, None
+
+
+def _ready(situation: PoolSituation, pods: _Sorted, counts: Counts) -> tuple[bool, str, str]:
+    ended: Sequence[WarmPod] = pods.those(Use.HELD, fresh=True)
+    starting: Sequence[WarmPod] = pods.those(Use.STARTING, fresh=True)
+    return condition_of_ready(
+        ready=counts.fresh_ready,
+        wanted=counts.wanted,
+        old=counts.old_ready + counts.old_starting,
+        refusal=situation.refusal,
+        troubles=[(pod.trouble, pod in ended) for pod in (*ended, *starting) if pod.trouble is not None],
+    )

@@ -1,0 +1,158 @@
+"""Carries out a pool's plan: the only module that writes a pool's objects."""
+
+import logging
+from collections.abc import Callable
+from datetime import datetime
+
+from sandpod_crds import paths
+from sandpod_crds.errors import ApiError, Conflict, NotFound, Unavailable
+from sandpod_crds.models import SandboxPool, SandboxPoolStatus
+
+from ..cluster import Cluster
+from ..kinds import CLAIM, NETWORK_POLICY, POD, POOL, Kind
+from ..metrics import Metrics
+from ..objects import Json, section
+from ..observations import Key
+from ..reasons import Reason
+from ..refusals import Subject, refusal
+from ..store import Store
+from .claims import Claims
+from .decide import PoolPlan, PoolSituation
+from .memory import PoolMemory
+from .pod import Blueprint, Start
+from .status import status_patch
+from .warm import WarmPod
+
+log = logging.getLogger(__name__)
+
+
+class PoolExecutor:
+    def __init__(
+        self,
+        *,
+        cluster: Cluster,
+        store: Store,
+        claims: Claims,
+        metrics: Metrics,
+        now: Callable[[], datetime],
+    ) -> None:
+        self._cluster = cluster
+        self._store = store
+        self._claims = claims
+        self._metrics = metrics
+        self._now = now
+
+    async def carry_out(self, plan: PoolPlan, *, situation: PoolSituation, memory: PoolMemory) -> bool:
+        """True when something was written, or refused, so that there may be more to decide."""
+        namespace, pool, blueprint = situation.key.namespace, situation.pool, situation.blueprint
+        fenced = plan.wall is None or await self._build(plan.wall, blueprint=blueprint, memory=memory)
+        for pod in plan.remove:
+            await self._remove_pod(pod)
+        for volume in plan.remove_volumes:
+            await self._remove(CLAIM, Key(namespace, volume.name), uid=volume.uid)
+        for wall in plan.remove_walls:
+            await self._remove(NETWORK_POLICY, Key(namespace, wall.name), uid=wall.uid)
+        for start in plan.create:
+            if (
+                blueprint is None
+                or not fenced
+                or not await self._start(start, blueprint=blueprint, memory=memory)
+            ):
+                # The next one would be refused as well.
+                break
+        if plan.status is not None and pool is not None:
+            await self._write_status(plan.status, pool=pool, memory=memory)
+        return plan.writes
+
+    async def _build(self, wall: Json, *, blueprint: Blueprint | None, memory: PoolMemory) -> bool:
+        metadata = wall["metadata"]
+        self._metrics.api_writes.add(verb="apply", resource=NETWORK_POLICY.plural)
+        try:
+            path = NETWORK_POLICY.path(metadata["namespace"], metadata["name"])
+            self._store.network_policies.learn(await self._cluster.apply(path, wall))
+        except ApiError as error:
+            self._note(error, blueprint=blueprint, memory=memory)
+            return False
+        return True
+
+    async def _remove_pod(self, pod: WarmPod) -> None:
+        if not self._claims.reserve(pod):
+            return
+        try:
+            self._metrics.api_writes.add(verb="delete", resource="pods")
+            # Of this version only: a pod that has been claimed since is somebody's.
+            answer = await self._cluster.delete(paths.pods(*pod.key), uid=pod.uid, version=pod.version)
+            if "deletionTimestamp" in section(answer, "metadata"):
+                self._store.pods.learn(answer)
+            else:
+                self._store.pod_deleted(pod.key, uid=pod.uid)
+        except NotFound:
+            self._store.pod_deleted(pod.key, uid=pod.uid)
+        finally:
+            self._claims.release(pod)
+
+    async def _remove(self, kind: Kind, key: Key, *, uid: str) -> None:
+        self._metrics.api_writes.add(verb="delete", resource=kind.plural)
+        try:
+            answer = await self._cluster.delete(kind.path(key.namespace, key.name), uid=uid)
+        except NotFound:
+            answer = Json()
+        if "deletionTimestamp" in section(answer, "metadata"):
+            self._store.cache(kind).learn(answer)
+        else:
+            self._store.deleted(kind, key, uid=uid)
+
+    async def _start(self, start: Start, *, blueprint: Blueprint, memory: PoolMemory) -> bool:
+        namespace = blueprint.pool.metadata.namespace
+        memory.expect(start.name, now=self._now())
+        try:
+            if start.claim is not None:
+                await self._create(CLAIM, start.claim, namespace=namespace)
+            await self._create(POD, start.pod, namespace=namespace)
+        except Unavailable:
+            # Perhaps it exists. It counts until the watch brings it, or has had the time to.
+            raise
+        except ApiError as error:
+            memory.settle(start.name)
+            # When somebody has the name, the next one will be another.
+            if not (isinstance(error, Conflict) and error.already_exists):
+                self._note(error, blueprint=blueprint, memory=memory)
+            return False
+        memory.settle(start.name)
+        memory.refusal = None
+        return True
+
+    async def _create(self, kind: Kind, body: Json, *, namespace: str) -> None:
+        self._metrics.api_writes.add(verb="create", resource=kind.plural)
+        created = await self._cluster.create(kind.path(namespace), body)
+        self._store.cache(kind).learn(created)
+
+    def _note(self, error: ApiError, *, blueprint: Blueprint | None, memory: PoolMemory) -> None:
+        """Raises the error when it says nothing about the object."""
+        shape = blueprint.shape if blueprint is not None else ""
+        uid = blueprint.pool.metadata.uid if blueprint is not None else ""
+        subject = Subject(uid=uid, generation=0, invalid=Reason.INVALID_POD)
+        # Another template is another matter; the number of replicas is not.
+        before = memory.refusal if memory.refused_shape == shape else None
+        refused = refusal(error, subject=subject, now=self._now(), before=before)
+        if refused is None:
+            raise error
+        memory.refusal, memory.refused_shape = refused, shape
+
+    async def _write_status(
+        self, status: SandboxPoolStatus, *, pool: SandboxPool, memory: PoolMemory
+    ) -> None:
+        metadata = pool.metadata
+        body: Json = {
+            "metadata": {"resourceVersion": metadata.resource_version},
+            "status": status_patch(status),
+        }
+        self._metrics.api_writes.add(verb="patch", resource=f"{POOL.plural}/status")
+        path = f"{POOL.path(metadata.namespace, metadata.name)}/status"
+        try:
+            written = await self._cluster.patch(path, body)
+        except NotFound:
+            self._store.deleted(POOL, Key(metadata.namespace, metadata.name), uid=metadata.uid)
+            return
+        memory.status_written_at = self._now()
+        self._store.pools.learn(written)

@@ -1,0 +1,171 @@
+"""All that is known about a pool, from the Store and what is remembered beside; and which pools an event of
+the watch is about.
+"""
+
+from collections.abc import Iterable, Iterator
+from datetime import datetime
+
+from sandpod_crds.models import Sandbox, SandboxPool
+from sandpod_crds.names import LABEL_NETWORK, Phase
+
+from ..effective import Source, effective_spec
+from ..errors import BadPodTemplate
+from ..kinds import POOL, SANDBOX, TEMPLATE, Kind
+from ..objects import Json, key_of, section, uid_of
+from ..observations import Key
+from ..resources.claim import workspace_name
+from ..resources.network_policy import is_as_wanted
+from ..settings import Installation
+from ..store import Store
+from .claims import Claims
+from .decide import PoolSituation, Volume
+from .environment import may_read, references
+from .memory import PoolMemory
+from .pod import Blueprint, blueprint
+from .status import PoolReason
+from .wall import ANNOTATION_POOL, Wall
+from .warm import WarmPods
+
+AWAKE = (Phase.RUNNING, Phase.DRAINING)
+
+
+def look(
+    key: Key,
+    *,
+    store: Store,
+    warm: WarmPods,
+    claims: Claims,
+    memory: PoolMemory,
+    installation: Installation,
+    now: datetime,
+) -> PoolSituation:
+    obj = store.pools.get(key)
+    if obj is None:
+        return PoolSituation(key=key, walls=tuple(_walls(key, store)))
+    pool = SandboxPool.model_validate(obj)
+    plan, problem = make_blueprint(pool, store=store, memory=memory, installation=installation)
+    expected = {
+        name for name in memory.expected_names(now=now) if store.pods.get(Key(key.namespace, name)) is None
+    }
+    for name in memory.expected.keys() - expected:
+        memory.settle(name)
+    return PoolSituation(
+        key=key,
+        pool=pool,
+        blueprint=plan,
+        problem=problem,
+        pods=tuple(pod for pod in warm.of(pool.metadata.uid) if not claims.taken(pod)),
+        awaited=len(expected),
+        volumes=tuple(_volumes(pool, store=store, expected=expected)),
+        walls=tuple(_walls(key, store)),
+        fenced=plan is not None and _stands(plan, key, store),
+        claimed=sum(1 for _ in _claimed(key, store)),
+        refusal=memory.refusal if plan is None or memory.refused_shape == plan.shape else None,
+        readable=_readable(plan, key, installation),
+        status_written_at=memory.status_written_at,
+    )
+
+
+def make_blueprint(
+    pool: SandboxPool, *, store: Store, memory: PoolMemory, installation: Installation
+) -> tuple[Blueprint | None, tuple[PoolReason, str] | None]:
+    """The blueprint, or why there is none."""
+    template = store.templates.get(Key(pool.metadata.namespace, pool.spec.template_ref.name))
+    if template is None:
+        return None, (PoolReason.NOT_FOUND, "")
+    version = (pool.metadata.uid, uid_of(template), template["metadata"]["resourceVersion"])
+    if memory.blueprint is None or memory.blueprint_of != version:
+        nobody = Sandbox.model_validate({"metadata": {"name": pool.metadata.name}})
+        effective = effective_spec(nobody, Source(own={}, template=section(template, "spec")), recorded=None)
+        if effective.trouble is not None:
+            return None, (PoolReason.INVALID_TEMPLATE, effective.trouble[1])
+        try:
+            memory.blueprint = blueprint(pool, spec=effective.spec, installation=installation)
+        except BadPodTemplate as error:
+            return None, (PoolReason.INVALID_TEMPLATE, str(error))
+        memory.blueprint_of = version
+    return memory.blueprint, None
+
+
+def concerned(kind: Kind, obj: Json, store: Store) -> Iterable[Key]:
+    """The pools that have to be looked at when the object changes."""
+    key = key_of(obj)
+    if kind is POOL:
+        return (key,)
+    if kind is TEMPLATE:
+        return [each for each in store.pools if _made_from(store.pools.get(each), key, pool_key=each)]
+    if kind is SANDBOX:
+        pool = section(obj, "status").get("pool")
+        return (Key(key.namespace, pool),) if pool else ()
+    # Claimed pods count in the pool's status, and keep its wall standing.
+    pool = section(obj["metadata"], "annotations").get(ANNOTATION_POOL)
+    return (Key(key.namespace, pool),) if pool else ()
+
+
+def _made_from(pool: Json | None, template: Key, *, pool_key: Key) -> bool:
+    named = section(section(pool or {}, "spec"), "templateRef").get("name")
+    return pool_key.namespace == template.namespace and named == template.name
+
+
+def _volumes(pool: SandboxPool, *, store: Store, expected: set[str]) -> Iterator[Volume]:
+    namespace = pool.metadata.namespace
+    pods = {workspace_name(name) for name in expected}
+    for claim in store.claims.owned_by(pool.metadata.uid):
+        if "deletionTimestamp" in claim["metadata"]:
+            continue
+        name = claim["metadata"]["name"]
+        pod = name.removesuffix(workspace_name(""))
+        used = (
+            name in pods
+            or store.pods.get(Key(namespace, pod)) is not None
+            # Claimed a moment ago, and not yet given to its sandbox.
+            or any(status.get("workspaceClaim") == name for status in _statuses(namespace, store))
+        )
+        yield Volume(name=name, uid=uid_of(claim), used=used)
+
+
+def _walls(pool: Key, store: Store) -> Iterator[Wall]:
+    for key in store.network_policies:
+        policy = store.network_policies.get(key)
+        if policy is None or key.namespace != pool.namespace:
+            continue
+        metadata = policy["metadata"]
+        going = "deletionTimestamp" in metadata
+        if section(metadata, "annotations").get(ANNOTATION_POOL) == pool.name and not going:
+            behind = section(metadata, "labels").get(LABEL_NETWORK, "")
+            yield Wall(
+                name=key.name, uid=uid_of(policy), used=_is_anybody_behind(behind, pool.namespace, store)
+            )
+
+
+def _is_anybody_behind(network: str, namespace: str, store: Store) -> bool:
+    return any(
+        section((store.pods.get(key) or {"metadata": {}})["metadata"], "labels").get(LABEL_NETWORK) == network
+        for key in store.pods
+        if key.namespace == namespace
+    )
+
+
+def _stands(plan: Blueprint, key: Key, store: Store) -> bool:
+    found = store.network_policies.get(Key(key.namespace, plan.wall["metadata"]["name"]))
+    return found is not None and is_as_wanted(found, plan.wall)
+
+
+def _claimed(pool: Key, store: Store) -> Iterator[Json]:
+    return (
+        status
+        for status in _statuses(pool.namespace, store)
+        if status.get("pool") == pool.name and status.get("phase") in AWAKE
+    )
+
+
+def _statuses(namespace: str, store: Store) -> Iterator[Json]:
+    for key in store.sandboxes:
+        if key.namespace == namespace:
+            yield section(store.sandboxes.get(key) or {}, "status")
+
+
+def _readable(plan: Blueprint | None, key: Key, installation: Installation) -> bool | None:
+    if plan is None or not references(plan.spec):
+        return None
+    return may_read(key.namespace, allowed=installation.settings.pools.read_secrets)

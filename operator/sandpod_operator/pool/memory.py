@@ -1,0 +1,34 @@
+"""What the operator remembers about a pool and can do without: after a restart it looks again."""
+
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from ..observations import Refusal
+from .pod import Blueprint
+
+# A pod that was asked for is expected for so long. Then the request is lost, and another one is made.
+EXPECTED_FOR = timedelta(seconds=60)
+
+
+@dataclass(kw_only=True, slots=True)
+class PoolMemory:
+    # The names of pods whose creation has begun, and when to give each up.
+    expected: dict[str, datetime] = field(default_factory=dict[str, datetime])
+    # The API server's no, and to pods of which shape.
+    refusal: Refusal | None = None
+    refused_shape: str = ""
+    status_written_at: datetime | None = None
+    # The blueprint, and the version of the template that it was made from.
+    blueprint: Blueprint | None = None
+    blueprint_of: tuple[str, ...] = ()
+
+    def expect(self, name: str, *, now: datetime) -> None:
+        self.expected[name] = now + EXPECTED_FOR
+
+    def settle(self, name: str) -> None:
+        self.expected.pop(name, None)
+
+    def expected_names(self, *, now: datetime) -> set[str]:
+        for name in [name for name, until in self.expected.items() if now >= until]:
+            del self.expected[name]
+        return set(self.expected)

@@ -1,0 +1,115 @@
+"""Brings one pool at a time to where it should be: what is known -> decide -> execute, until nothing is left
+to do.
+"""
+
+import logging
+from collections.abc import Callable
+from datetime import datetime
+
+from sandpod_crds.errors import ApiError, Conflict
+
+from ..cluster import Cluster
+from ..metrics import Metrics
+from ..observations import Key
+from ..settings import Installation
+from ..store import Store
+from ..workqueue import WorkQueue
+from .claims import Claims
+from .decide import PoolLimits, PoolPlan, decide_pool
+from .execute import PoolExecutor
+from .look import look
+from .memory import PoolMemory
+from .names import fresh_name
+from .warm import WarmPods
+
+# One pass makes or removes; the next one looks at what has become of it and says so.
+MOST_STEPS = 8
+
+log = logging.getLogger(__name__)
+
+
+class PoolReconciler:
+    def __init__(
+        self,
+        *,
+        cluster: Cluster,
+        store: Store,
+        queue: WorkQueue[Key],
+        warm: WarmPods,
+        claims: Claims,
+        installation: Installation,
+        metrics: Metrics,
+        now: Callable[[], datetime],
+        name: Callable[[str], str] = fresh_name,
+    ) -> None:
+        self._store = store
+        self._queue = queue
+        self._warm = warm
+        self._claims = claims
+        self._installation = installation
+        self._metrics = metrics
+        self._now = now
+        self._name = name
+        self._executor = PoolExecutor(cluster=cluster, store=store, claims=claims, metrics=metrics, now=now)
+        self._memories: dict[Key, PoolMemory] = {}
+
+    async def work(self) -> None:
+        """One worker; run several of them."""
+        while True:
+            key = await self._queue.get()
+            try:
+                await self.attempt(key)
+            finally:
+                self._queue.done(key)
+
+    async def attempt(self, key: Key) -> None:
+        """Once, and again later if it fails, whatever the failure."""
+        try:
+            settled = await self.reconcile(key)
+        except Exception as error:
+            self._metrics.failures.add()
+            at_least = error.retry_after if isinstance(error, ApiError) else None
+            delay = self._queue.retry(key, at_least=at_least or 0.0)
+            if not isinstance(error, ApiError):
+                log.error("the pool %s: again in %.1f s", key, delay, exc_info=error)
+            elif not isinstance(error, Conflict):
+                log.warning("the pool %s: %s; again in %.1f s", key, error, delay)
+        else:
+            if settled:
+                self._queue.forget(key)
+            else:
+                # While sandboxes claim its pods there is always something to do.
+                self._queue.retry(key)
+
+    async def reconcile(self, key: Key) -> bool:
+        """Whether nothing is left to do for now."""
+        for _ in range(MOST_STEPS):
+            if await self._step(key) is None:
+                return True
+        return False
+
+    async def _step(self, key: Key) -> PoolPlan | None:
+        """None when nothing is left to do for now."""
+        memory = self._memories.setdefault(key, PoolMemory())
+        now = self._now()
+        situation = look(
+            key,
+            store=self._store,
+            warm=self._warm,
+            claims=self._claims,
+            memory=memory,
+            installation=self._installation,
+            now=now,
+        )
+        settings = self._installation.settings
+        limits = PoolLimits(
+            most_starting=settings.pools.most_starting, start_timeout=settings.start_timeout_seconds
+        )
+        plan = decide_pool(situation, now=now, limits=limits, name=lambda: self._name(key.name))
+        if await self._executor.carry_out(plan, situation=situation, memory=memory):
+            return plan
+        if situation.pool is None:
+            del self._memories[key]
+        if plan.look_again_at is not None:
+            self._queue.add_after(key, max((plan.look_again_at - self._now()).total_seconds(), 0.001))
+        return None

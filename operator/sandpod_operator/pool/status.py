@@ -1,0 +1,140 @@
+"""What a pool says about itself: its counts, and the sentences of its conditions. Pure."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from enum import StrEnum
+
+from sandpod_crds.models import Condition, SandboxPool, SandboxPoolStatus
+
+from ..objects import Json
+from ..observations import Refusal
+from ..pods import Trouble
+from ..reasons import Reason
+from .pod import waiting_selector
+
+READY = "Ready"
+TEMPLATE_FOUND = "TemplateFound"
+SECRETS_READABLE = "SecretsReadable"
+TYPES = (READY, TEMPLATE_FOUND, SECRETS_READABLE)
+
+
+class PoolReason(StrEnum):
+    ALL_READY = "AllReady"
+    FILLING = "Filling"
+    REPLACING = "Replacing"
+    PODS_FAIL = "PodsFail"
+    # TemplateFound
+    FOUND = "Found"
+    NOT_FOUND = "NotFound"
+    INVALID_TEMPLATE = "InvalidTemplate"
+    # SecretsReadable
+    READABLE = "Readable"
+    WITHHELD = "Withheld"
+
+
+SENTENCES = {
+    PoolReason.ALL_READY: "As many pods as asked for are warm.",
+    PoolReason.FILLING: "Pods are starting; sandboxes that find none start cold.",
+    PoolReason.REPLACING: "Pods of an earlier template are being replaced. Sandboxes start cold until there "
+    "are pods of the present one.",
+    PoolReason.PODS_FAIL: "Warm pods do not come up: {detail} Correct the template; it is tried again about "
+    "once a minute, and a changed template at once.",
+    PoolReason.FOUND: "New pods are made from the SandboxTemplate {template}.",
+    PoolReason.NOT_FOUND: "There is no SandboxTemplate {template} in this namespace. Create it, or correct "
+    "spec.templateRef; pods that are there already stay.",
+    PoolReason.INVALID_TEMPLATE: "The SandboxTemplate {template} does not make a pod: {detail} Correct it; "
+    "pods that are there already stay.",
+    PoolReason.READABLE: "The operator may read what the template's environment refers to.",
+    PoolReason.WITHHELD: "The template's environment refers to Secrets or ConfigMaps, which the operator may "
+    "not read in this namespace: every sandbox starts cold. Add the namespace to the chart's "
+    "pools.readSecrets, or take the references out of the template.",
+}
+REFUSALS = {
+    Reason.QUOTA_EXCEEDED: "The namespace's quota is used up: {detail} Raise the quota, or lower "
+    "spec.replicas.",
+    Reason.POD_SECURITY: "The namespace's Pod Security level does not allow the pod: {detail} Correct the "
+    "template, or ask for another level.",
+    Reason.NAMESPACE_TERMINATING: "The namespace is being deleted, and the pool with it.",
+}
+REFUSED = "The API server does not accept a warm pod: {detail} Correct the template."
+OBSTACLE = "Warm pods cannot start: {detail} The cluster keeps trying."
+
+
+def condition_of_ready(
+    *, ready: int, wanted: int, old: int, refusal: Refusal | None, troubles: Sequence[tuple[Trouble, bool]]
+) -> tuple[bool, str, str]:
+    """The worst that is known. A trouble comes with whether its pod has ended."""
+    if ready >= wanted and not old:
+        return True, PoolReason.ALL_READY, SENTENCES[PoolReason.ALL_READY]
+    if refusal is not None:
+        text = REFUSALS.get(refusal.reason, REFUSED)
+        return False, refusal.reason, text.format(detail=_ended(refusal.message))
+    for trouble, over in troubles:
+        if over:
+            detail = _ended(trouble.message)
+            return False, PoolReason.PODS_FAIL, SENTENCES[PoolReason.PODS_FAIL].format(detail=detail)
+        return False, trouble.reason, OBSTACLE.format(detail=_ended(trouble.message))
+    reason = PoolReason.REPLACING if old else PoolReason.FILLING
+    return False, reason, SENTENCES[reason]
+
+
+class PoolDraft:
+    """The status while it is being worked out."""
+
+    def __init__(self, pool: SandboxPool, *, now: datetime) -> None:
+        self._pool = pool
+        self._now = now.replace(microsecond=0)
+        self._conditions = {each.type: each for each in pool.status.conditions}
+
+    def say(self, kind: str, holds: bool, reason: str, message: str) -> None:
+        old = self._conditions.get(kind)
+        status = "True" if holds else "False"
+        since = old.last_transition_time if old is not None and old.status == status else None
+        self._conditions[kind] = Condition(
+            type=kind,
+            status=status,
+            reason=str(reason),
+            message=message,
+            last_transition_time=since or self._now,
+            observed_generation=self._pool.metadata.generation,
+        )
+
+    def unsay(self, kind: str) -> None:
+        self._conditions.pop(kind, None)
+
+    def finish(
+        self,
+        *,
+        replicas: int,
+        ready: int,
+        pending: int,
+        updated: int,
+        claimed: int,
+        template_hash: str | None,
+    ) -> SandboxPoolStatus | None:
+        """The whole status; None when it says what the old one says."""
+        others = [each for each in self._conditions.values() if each.type not in TYPES]
+        ours = [self._conditions[kind] for kind in TYPES if kind in self._conditions]
+        status = SandboxPoolStatus(
+            replicas=replicas,
+            ready_replicas=ready,
+            pending_replicas=pending,
+            updated_replicas=updated,
+            claimed=claimed,
+            selector=waiting_selector(self._pool.metadata.uid),
+            conditions=(*ours, *others),
+            observed_generation=self._pool.metadata.generation,
+            template_hash=template_hash or self._pool.status.template_hash,
+        )
+        return None if status == self._pool.status else status
+
+
+def status_patch(status: SandboxPoolStatus) -> Json:
+    """A merge patch: what is empty is taken away, a zero stays."""
+    given = status.model_dump(mode="json", by_alias=True, exclude_none=True)
+    names = [field.alias or name for name, field in SandboxPoolStatus.model_fields.items()]
+    return {name: given.get(name) for name in names}
+
+
+def _ended(text: str) -> str:
+    return text if text.endswith((".", "!", "?")) else f"{text}."

@@ -1,0 +1,57 @@
+"""The NetworkPolicies of a pool's pods: one for each network that its template has had, for as long as a pod
+is behind it. Pure.
+
+A sandbox that has claimed a pod stays behind the pool's wall, which a claim does not have to wait for. So the
+wall must neither change with the template nor go with the pool: it has no owner, and the operator takes it
+away when nobody is left behind it.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+from sandpod_crds.models import SandboxPool
+from sandpod_crds.models.network import Network
+from sandpod_crds.names import ANNOTATION_HASH, GROUP, LABEL_NETWORK
+
+from ..objects import Json, digest
+from ..resources.network_policy import build_network_policy, policy_hash, pool_policy_name
+from ..settings import Installation
+
+# The pool's name, on everything that was made for it.
+ANNOTATION_POOL: Final = f"{GROUP}/pool"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Wall:
+    """A NetworkPolicy of the pool, or of an earlier one of its name."""
+
+    name: str
+    uid: str
+    # Somebody is behind it.
+    used: bool
+
+
+def network_id(pool_uid: str, network: Network | None) -> str:
+    """What the pods of this pool and this network carry in LABEL_NETWORK."""
+    return f"{pool_uid}.{digest((network or Network()).to_json())[:8]}"
+
+
+def build_wall(
+    pool: SandboxPool, *, network: Network | None, labels: dict[str, str], installation: Installation
+) -> Json:
+    behind = network_id(pool.metadata.uid, network)
+    policy = build_network_policy(
+        network,
+        name=pool_policy_name(behind),
+        namespace=pool.metadata.namespace,
+        owner=Json(),
+        selects_uid=behind,
+        labels={**labels, LABEL_NETWORK: behind},
+        installation=installation,
+    )
+    policy["metadata"]["ownerReferences"] = []
+    policy["metadata"]["annotations"] = {
+        ANNOTATION_HASH: policy_hash(policy),
+        ANNOTATION_POOL: pool.metadata.name,
+    }
+    return policy

@@ -1,0 +1,163 @@
+"""What a warm pod's object says, in the words of the pool: whether it can be claimed, is on its way there, or
+is of no use any more. Pure.
+"""
+
+from collections import OrderedDict
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+
+from sandpod_crds.names import GROUP
+
+from ..objects import Json, entries, section, uid_of
+from ..observations import Key
+from ..pods import PodFacts, Trouble, facts
+from ..store import Store
+from ..times import parse_time
+
+# What a sandbox's pod has to be like to be this one. On every pod that a pool has made.
+ANNOTATION_SHAPE = f"{GROUP}/shape"
+# On a pod that was claimed.
+ANNOTATION_CLAIMED_AT = f"{GROUP}/claimed-at"
+
+# A pod that ended sooner after its creation would most likely do so again.
+STABLE = timedelta(seconds=60)
+# So long it is kept then, for whoever looks at its log, and nothing takes its place.
+HELD = timedelta(seconds=60)
+# Pods whose objects were read
+MOST_REMEMBERED = 4096
+
+
+class Use(StrEnum):
+    READY = "Ready"
+    STARTING = "Starting"
+    HELD = "Held"
+    # To be removed.
+    USELESS = "Useless"
+    # Is being removed.
+    GOING = "Going"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class WarmPod:
+    """A pod whose owner is the pool."""
+
+    key: Key
+    uid: str
+    version: str
+    shape: str
+    created_at: datetime
+    ready_since: datetime | None
+    ended_at: datetime | None
+    facts: PodFacts
+
+    @property
+    def network(self) -> str:
+        return self.facts.network_uid
+
+    @property
+    def trouble(self) -> Trouble | None:
+        return self.facts.end or self.facts.obstacle
+
+    def of_age_at(self, *, min_ready_age: float) -> datetime | None:
+        """When it can be claimed; None while it is not ready."""
+        return self.ready_since + timedelta(seconds=min_ready_age) if self.ready_since else None
+
+    def claimable(self, *, now: datetime, min_ready_age: float) -> bool:
+        return self.use(now=now, min_ready_age=min_ready_age, start_timeout=0) is Use.READY
+
+    def use(self, *, now: datetime, min_ready_age: float, start_timeout: float) -> Use:
+        found = self.facts
+        if found.deleted_at is not None:
+            return Use.GOING
+        if self.ended_at is not None:
+            early = self.ended_at - self.created_at < STABLE
+            return Use.HELD if early and now < self.ended_at + HELD else Use.USELESS
+        if not found.node_responds:
+            return Use.USELESS
+        due = self.of_age_at(min_ready_age=min_ready_age)
+        if due is not None:
+            # Without an age to reach, a node whose clock is ahead of ours makes nobody wait.
+            return Use.READY if not min_ready_age or now >= due else Use.STARTING
+        overdue = self._overdue_at(start_timeout=start_timeout)
+        return Use.USELESS if overdue is not None and now >= overdue else Use.STARTING
+
+    def look_again_at(self, *, now: datetime, min_ready_age: float, start_timeout: float) -> datetime | None:
+        """When the passing of time alone makes it something else."""
+        use = self.use(now=now, min_ready_age=min_ready_age, start_timeout=start_timeout)
+        if use is Use.HELD and self.ended_at is not None:
+            return self.ended_at + HELD
+        if use is not Use.STARTING:
+            return None
+        due = self.of_age_at(min_ready_age=min_ready_age)
+        return due if due is not None else self._overdue_at(start_timeout=start_timeout)
+
+    def _overdue_at(self, *, start_timeout: float) -> datetime | None:
+        """When a running pod that is not ready has had its time. One that was ready before gets it
+        anew: on a node that has no CPU to spare for the kubelet's questions, another pod would do no better.
+        """
+        since = self.facts.running_since
+        if since is None:
+            return None
+        unready = self.facts.unready_since
+        since = max(since, parse_time(unready)) if unready else since
+        return since + timedelta(seconds=start_timeout)
+
+
+def warm_pod(obj: Json) -> WarmPod:
+    metadata, found = obj["metadata"], facts(obj)
+    return WarmPod(
+        key=Key(metadata["namespace"], metadata["name"]),
+        uid=found.uid,
+        version=metadata["resourceVersion"],
+        shape=section(metadata, "annotations").get(ANNOTATION_SHAPE, ""),
+        created_at=parse_time(metadata["creationTimestamp"]),
+        ready_since=_ready_since(obj) if found.running_since is not None else None,
+        ended_at=_ended_at(obj) if found.end is not None else None,
+        facts=found,
+    )
+
+
+class WarmPods:
+    """The waiting pods of each pool. A pod's object is read once for each of its versions: pools are looked
+    at far more often than their pods change.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._read: OrderedDict[str, WarmPod] = OrderedDict()
+
+    def of(self, pool_uid: str) -> list[WarmPod]:
+        return [self._known(obj) for obj in self._store.pods.owned_by(pool_uid)]
+
+    def _known(self, obj: Json) -> WarmPod:
+        uid, version = uid_of(obj), obj["metadata"]["resourceVersion"]
+        known = self._read.get(uid)
+        if known is None or known.version != version:
+            known = self._read[uid] = warm_pod(obj)
+        self._read.move_to_end(uid)
+        if len(self._read) > MOST_REMEMBERED:
+            self._read.popitem(last=False)
+        return known
+
+
+def _ready_since(obj: Json) -> datetime | None:
+    ready = _condition(obj, "Ready")
+    if ready.get("status") != "True":
+        return None
+    return parse_time(ready.get("lastTransitionTime") or obj["metadata"]["creationTimestamp"])
+
+
+def _ended_at(obj: Json) -> datetime:
+    """Of an evicted pod, nobody says when its container ended."""
+    ends = [
+        section(section(each, "state"), "terminated").get("finishedAt")
+        for each in entries(section(obj, "status"), "containerStatuses")
+    ]
+    said = next((end for end in ends if end), None) or _condition(obj, "Ready").get("lastTransitionTime")
+    return parse_time(said or obj["metadata"]["creationTimestamp"])
+
+
+def _condition(obj: Json, kind: str) -> Json:
+    conditions = entries(section(obj, "status"), "conditions")
+    return next((each for each in conditions if each["type"] == kind), Json())
