@@ -24,6 +24,7 @@ from .listener import Listener
 from .metrics import Metrics
 from .pool import Pool
 from .proxy import Proxy
+from .reach import Reach
 from .reflector import Reflector
 from .resolver import Resolver
 from .routes import RouteTable
@@ -63,7 +64,7 @@ class Gateway:
         self._health = Health(missing=self._missing)
         self._metrics = self._gauges()
         self._plain = Listener(
-            HealthServer(health=self._health, metrics=self._metrics).handle,
+            HealthServer(health=self._health, metrics=self._metrics, reach=Reach(settings)).handle,
             max_connections=METRICS_CONNECTIONS,
         )
         self._audit = audit or Audit()

@@ -1,4 +1,6 @@
-"""What the kubelet and Prometheus ask, on a plain port of its own: alive, ready, metrics."""
+"""What the kubelet, Prometheus and the operator ask, on a plain port of its own: alive, ready, metrics, and
+what is in reach.
+"""
 
 from collections.abc import Callable
 from typing import Final
@@ -6,6 +8,8 @@ from typing import Final
 from aiohttp import web
 
 from .metrics import CONTENT_TYPE, Metrics
+from .reach import PATH as REACH
+from .reach import Reach
 
 LIVE: Final = frozenset(("/livez", "/healthz"))
 READY: Final = "/readyz"
@@ -29,12 +33,15 @@ class Health:
 
 
 class HealthServer:
-    def __init__(self, *, health: Health, metrics: Metrics) -> None:
+    def __init__(self, *, health: Health, metrics: Metrics, reach: Reach) -> None:
         self._health = health
         self._metrics = metrics
+        self._reach = reach
 
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
         path = request.raw_path.partition("?")[0]
         if path == "/metrics":
             return web.Response(body=self._metrics.text().encode(), headers={"Content-Type": CONTENT_TYPE})
+        if path == REACH:
+            return await self._reach.answer()
         return self._health.answer(path) or web.Response(status=404, text="not found\n")

@@ -17,6 +17,10 @@ class Settings(BaseModel):
     tls_secret: str = names.TLS_SECRET
     https_port: int = Field(default=8443, ge=0, le=65535)
     metrics_port: int = Field(default=9090, ge=0, le=65535)
+    # Where to knock when the operator wants to know what a NetworkPolicy keeps out
+    operator_host: str = names.OPERATOR
+    operator_metrics_port: int = Field(default=9090, ge=1, le=65535)
+    operator_canary_port: int = Field(default=9091, ge=1, le=65535)
     log_level: Literal["debug", "info", "warning", "error"] = "info"
 
     # How long a decision of RBAC is believed

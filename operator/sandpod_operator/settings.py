@@ -4,10 +4,10 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_network
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, PlainValidator, ValidationError
 from pydantic.alias_generators import to_camel
 from sandpod_crds import names
 
@@ -44,12 +44,12 @@ class Dns(_Settings):
     # Of the pods, not of their Service.
     ports: Ports = [53]
     # The address of a cache on each node, where the cluster has one.
-    node_local: IPv4Address | IPv6Address | None = None
+    node_local: Annotated[IPv4Address | IPv6Address, PlainValidator(ip_address)] | None = None
 
 
 class NetworkSettings(_Settings):
     # What is not the Internet: addresses of pods, Services and nodes, and of the network they stand in.
-    cluster_ranges: list[Range] = [
+    cluster_ranges: list[Annotated[Range, PlainValidator(ip_network)]] = [
         ip_network(each)
         for each in ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10", "fc00::/7")
     ]

@@ -22,6 +22,14 @@ GIVEN = {
     "apiService": "v1alpha1.run.sandpod.dev",
     "certificates": "Managed",
     "startTimeoutSeconds": 60,
+    "protectFromDrain": True,
+    "releaseLabels": {"app.kubernetes.io/name": "sandpod", "app.kubernetes.io/instance": "sandpod"},
+    "network": {
+        "clusterRanges": ["10.0.0.0/8", "fc00::/7"],
+        "dns": {"namespace": "kube-system", "podLabels": {"k8s-app": "kube-dns"}, "ports": [53]},
+        "detectEnforcement": True,
+    },
+    "canaryPolicy": "sandpod-operator",
     "logLevel": "info",
 }
 
@@ -42,6 +50,14 @@ def test_everything_that_the_chart_says_is_understood() -> None:
         (json.dumps({**GIVEN, "sandboxImag": "x"}), "sandboxImag: Extra inputs are not permitted"),
         (json.dumps({**GIVEN, "runtimeMount": "Magic"}), "runtimeMount: Input should be 'Auto'"),
         (json.dumps({**GIVEN, "defaults": {"user": 0}}), "defaults.user: Input should be greater than"),
+        (
+            json.dumps({**GIVEN, "network": {"clusterRanges": ["10.0.0.1/8"]}}),
+            "10.0.0.1/8 has host bits set",
+        ),
+        (
+            json.dumps({**GIVEN, "network": {"dns": {"nodeLocal": "dns.example.com"}}}),
+            "'dns.example.com' does not appear to be an IPv4 or IPv6 address",
+        ),
         (json.dumps({}), "sandboxImage: Field required; runtimeImage: Field required"),
     ],
 )
