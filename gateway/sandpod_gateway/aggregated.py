@@ -25,7 +25,7 @@ NAME: Final = "aggregated"
 _LABEL = r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?"
 _SANDBOX: Final = re.compile(
     rf"/apis/{re.escape(RUN_API_VERSION)}/namespaces/(?P<namespace>{_LABEL})/{SANDBOXES}"
-    rf"/(?P<name>{_LABEL}(?:\.{_LABEL})*)/proxy(?P<path>(?:/.*)?)"
+    rf"/(?P<name>{_LABEL}(?:\.{_LABEL})*)/(?:(?P<wake>wake)|proxy(?P<path>(?:/.*)?))"
 )
 _GROUP_PATH: Final = f"/apis/{RUN_GROUP}"
 _VERSION_PATH: Final = f"/apis/{RUN_API_VERSION}"
@@ -66,6 +66,8 @@ class AggregatedApi:
             target=(found["path"] or "/") + mark + query,
             identity_headers=self._credentials.trust.header_prefixes(),
         )
+        if found["wake"]:
+            return await self._sandboxes.wake(request, call, exchange)
         return await self._sandboxes.serve(request, call, exchange)
 
     def _identify(self, request: web.BaseRequest) -> Identity:

@@ -36,6 +36,10 @@ class Exchange:
     status: int = 0
     # Why the gateway refused it; empty when the answer is the runtime's.
     reason: str = ""
+    # Seconds that it stood still until its sandbox could take it
+    waited: float = 0.0
+    # Sent once more, to the next pod, because the one before was going to sleep
+    resent: int = 0
     # When the answer's head was there: what follows is the command's own time.
     answered: float | None = None
     # Whether the client's connection may serve another request after this one
@@ -67,6 +71,8 @@ def entry(exchange: Exchange, *, now: datetime) -> dict[str, Any]:
         "status": exchange.status,
         "reason": exchange.reason,
         "seconds": round(time.perf_counter() - exchange.started, 6),
+        "waitedSeconds": round(exchange.waited, 6) or "",
+        "resent": exchange.resent or "",
         "source": exchange.source,
         "auditId": exchange.audit_id,
         "traceId": trace_id(exchange.traceparent),

@@ -1,4 +1,4 @@
-"""The documents by which the API server and kubectl learn what this API serves. Only the sub-resource is
+"""The documents by which the API server and kubectl learn what this API serves. Only the sub-resources are
 there: the group has no objects of its own, and a resource without verbs would make `kubectl get all` stumble.
 When they are wrong or missing, `kubectl api-resources` warns and namespaces stop being deleted, so each has
 its test.
@@ -12,9 +12,12 @@ from sandpod_crds.names import RUN_API_VERSION, RUN_GROUP, SANDBOXES, VERSION
 
 Json = dict[str, Any]
 
-KIND: Final = "SandboxProxy"
-# What RBAC and the API server know; PUT and PATCH of the runtime's API are update and patch to it.
-VERBS: Final = ["create", "delete", "get", "patch", "update"]
+# By sub-resource: its kind, and the verbs that RBAC and the API server know it by. PUT and PATCH of the
+# runtime's API are update and patch to them.
+SUBRESOURCES: Final = {
+    "proxy": ("SandboxProxy", ["create", "delete", "get", "patch", "update"]),
+    "wake": ("SandboxWake", ["create"]),
+}
 
 RESOURCES: Final[Json] = {
     "kind": "APIResourceList",
@@ -22,12 +25,13 @@ RESOURCES: Final[Json] = {
     "groupVersion": RUN_API_VERSION,
     "resources": [
         {
-            "name": f"{SANDBOXES}/proxy",
+            "name": f"{SANDBOXES}/{name}",
             "singularName": "",
             "namespaced": True,
-            "kind": KIND,
-            "verbs": VERBS,
+            "kind": kind,
+            "verbs": verbs,
         }
+        for name, (kind, verbs) in SUBRESOURCES.items()
     ],
 }
 
@@ -57,21 +61,22 @@ AGGREGATED: Final = json.dumps(
                         "resources": [
                             {
                                 "resource": SANDBOXES,
-                                # Empty on purpose: a parent that is there for its sub-resource alone.
+                                # Empty on purpose: a parent that is there for its sub-resources alone.
                                 "responseKind": {"group": "", "version": "", "kind": ""},
                                 "scope": "Namespaced",
                                 "singularResource": "",
                                 "verbs": [],
                                 "subresources": [
                                     {
-                                        "subresource": "proxy",
+                                        "subresource": name,
                                         "responseKind": {
                                             "group": RUN_GROUP,
                                             "version": VERSION,
-                                            "kind": KIND,
+                                            "kind": kind,
                                         },
-                                        "verbs": VERBS,
+                                        "verbs": verbs,
                                     }
+                                    for name, (kind, verbs) in SUBRESOURCES.items()
                                 ],
                             }
                         ],

@@ -74,6 +74,23 @@ class NotReady(Refusal):
         super().__init__(message, name=name, retry_after=retry_after)
 
 
+class Conflict(Refusal):
+    """As things stand it cannot be done, however often it is asked for."""
+
+    code = 409
+    reason = "Conflict"
+
+
+class PodLeaving(NotReady):
+    """The pod that the request was meant for is going or gone, and nothing has been done: another pod may be
+    sent the same request. `certain` when the runtime itself has said so.
+    """
+
+    def __init__(self, message: str, *, certain: bool = False) -> None:
+        super().__init__(message)
+        self.certain = certain
+
+
 class Failed(Refusal):
     """A bug of ours; what it was is in the log, never in the answer."""
 

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Callable
+from functools import partial
 from typing import Final
 
 from sandpod_crds.errors import ApiError
@@ -20,6 +21,7 @@ from .credentials import Credentials
 from .door import Door
 from .errors import NotConfigured
 from .health import Health, HealthServer
+from .leases import Leases
 from .listener import Listener
 from .metrics import Metrics
 from .pool import Pool
@@ -30,6 +32,7 @@ from .resolver import Resolver
 from .routes import RouteTable
 from .sandbox_api import SandboxApi
 from .settings import Settings
+from .upstream import ask_for_lease
 
 log = logging.getLogger(__name__)
 
@@ -63,6 +66,7 @@ class Gateway:
         )
         self._health = Health(missing=self._missing)
         self._metrics = self._gauges()
+        self._resolver = Resolver(kube=kube, table=self._table, settings=settings, metrics=self._metrics)
         self._plain = Listener(
             HealthServer(health=self._health, metrics=self._metrics, reach=Reach(settings)).handle,
             max_connections=METRICS_CONNECTIONS,
@@ -107,14 +111,13 @@ class Gateway:
             persist("the installation's key", self._cluster.key),
             persist("certificate and front-proxy CA", lambda: Credentials.load(self._cluster)),
         )
-        resolver = Resolver(
-            kube=self._kube, table=self._table, wait_seconds=self._settings.ready_wait_seconds
-        )
+        leases = Leases(ask=partial(ask_for_lease, self._pool), metrics=self._metrics)
         sandboxes = SandboxApi(
             authorizer=self._authorizer,
-            resolver=resolver,
-            proxy=Proxy(pool=self._pool),
+            resolver=self._resolver,
+            proxy=Proxy(pool=self._pool, leases=leases),
             key=key,
+            metrics=self._metrics,
             address_of=self._address_of,
         )
         api = AggregatedApi(
@@ -181,6 +184,10 @@ class Gateway:
                 "connections": (
                     "Open connections.",
                     lambda: 0 if self._secure is None else self._secure.open,
+                ),
+                "waiting_requests": (
+                    "Requests that stand still until their sandbox can take them.",
+                    lambda: self._resolver.waiting,
                 ),
                 "runtime_requests": ("Requests under way to runtimes.", lambda: self._pool.busy),
                 "runtime_idle_connections": ("Connections kept for later.", lambda: self._pool.idle),

@@ -1,4 +1,4 @@
-"""Counters and one histogram, written as Prometheus' text. Numbers that somebody else keeps (the table's
+"""Counters and histograms, written as Prometheus' text. Numbers that somebody else keeps (the table's
 size, the watch's age) are read when they are asked for.
 """
 
@@ -43,35 +43,62 @@ class Histogram:
         self.sum += value
 
 
+_COUNTERS: Final = {
+    "requests_total": "Requests by the status of their answer.",
+    "wakes_requested_total": "Wakes that were asked for by the annotation.",
+    "wakes_failed_total": "Attempts to write that annotation that failed.",
+    "wait_refusals_total": "Requests refused because their sandbox could not take them, by cause.",
+    "resent_total": "Requests sent once more, because the first pod was going to sleep.",
+    "leases_total": "Leases asked of runtimes, by what they said.",
+}
+_HISTOGRAMS: Final = {
+    "request_duration_seconds": "Time until the head of the answer was there.",
+    "wake_wait_seconds": "How long requests stood still for a sandbox that had to wake.",
+}
+
+
 class Metrics:
     """`gauges` maps a metric's name to its help text and a function that reads it; None leaves it out."""
 
     def __init__(self, *, gauges: Mapping[str, Gauge]) -> None:
         self._gauges = gauges
-        self._requests: Counter[Labels] = Counter()
-        self._durations: dict[Labels, Histogram] = {}
+        self._counters: dict[str, Counter[Labels]] = {name: Counter() for name in _COUNTERS}
+        self._histograms: dict[str, dict[Labels, Histogram]] = {name: {} for name in _HISTOGRAMS}
+
+    def count(self, name: str, **labels: str) -> None:
+        self._counters[name][tuple(labels.items())] += 1
+
+    def observe(self, name: str, seconds: float, **labels: str) -> None:
+        self._histograms[name].setdefault(tuple(labels.items()), Histogram()).observe(seconds)
 
     def request(self, *, door: str, code: int, seconds: float) -> None:
         """`seconds` until the answer's head: a stream's length says nothing about the gateway."""
-        self._requests[("door", door), ("code", str(code))] += 1
-        self._durations.setdefault((("door", door),), Histogram()).observe(seconds)
+        self.count("requests_total", door=door, code=str(code))
+        self.observe("request_duration_seconds", seconds, door=door)
 
     def text(self) -> str:
-        lines = _head("requests_total", "counter", "Requests by the status of their answer.")
-        lines += [_line("requests_total", labels, count) for labels, count in sorted(self._requests.items())]
-        name = "request_duration_seconds"
-        lines += _head(name, "histogram", "Time until the head of the answer was there.")
-        for labels, histogram in sorted(self._durations.items(), key=lambda item: item[0]):
-            total = 0
-            for bound, count in zip((*BUCKETS, "+Inf"), histogram.counts, strict=True):
-                total += count
-                lines.append(_line(f"{name}_bucket", (*labels, ("le", str(bound))), total))
-            lines += [_line(f"{name}_sum", labels, histogram.sum), _line(f"{name}_count", labels, total)]
+        lines: list[str] = []
+        for name, counter in self._counters.items():
+            lines += _head(name, "counter", _COUNTERS[name])
+            lines += [_line(name, labels, count) for labels, count in sorted(counter.items())]
+        for name, histograms in self._histograms.items():
+            lines += _head(name, "histogram", _HISTOGRAMS[name])
+            for labels, histogram in sorted(histograms.items(), key=lambda item: item[0]):
+                lines += _buckets(name, labels, histogram)
         for gauge, (text, read) in self._gauges.items():
             if (value := read()) is not None:
                 lines += [*_head(gauge, "counter" if gauge.endswith("_total") else "gauge", text)]
                 lines.append(_line(gauge, (), value))
         return "\n".join(lines) + "\n"
+
+
+def _buckets(name: str, labels: Labels, histogram: Histogram) -> list[str]:
+    lines: list[str] = []
+    total = 0
+    for bound, count in zip((*BUCKETS, "+Inf"), histogram.counts, strict=True):
+        total += count
+        lines.append(_line(f"{name}_bucket", (*labels, ("le", str(bound))), total))
+    return [*lines, _line(f"{name}_sum", labels, histogram.sum), _line(f"{name}_count", labels, total)]
 
 
 def _head(name: str, kind: str, text: str) -> list[str]:

@@ -17,7 +17,7 @@ from aiohttp.client_proto import ResponseHandler
 from aiohttp.streams import StreamReader
 
 from .addresses import Address
-from .errors import NotReady, TooMany
+from .errors import NotReady, PodLeaving, TooMany
 
 # Shorter than any server keeps an idle connection: a request on one that is just being closed has an unknown
 # fate.
@@ -163,7 +163,7 @@ class Pool:
                 transport, protocol = await loop.create_connection(lambda: Connection(loop), *address)
         except (TimeoutError, OSError) as error:
             # Not a byte of the request has left: whoever repeats it does no harm.
-            raise NotReady(
+            raise PodLeaving(
                 "the sandbox's pod does not accept connections; it may just have gone away"
             ) from error
         sock: socket.socket = transport.get_extra_info("socket")

@@ -1,36 +1,32 @@
-"""One request to a runtime and its answer back, streamed both ways as the bytes come. Nothing is repeated,
-nothing is decoded or encoded anew; whichever side hangs up, the other side's connection is closed at once.
+"""One request to a runtime and its answer back, streamed both ways as the bytes come. Nothing is decoded or
+encoded anew; whichever side hangs up, the other side's connection is closed at once. What leases.py says
+about requests that meet a sandbox going to sleep is done here.
 """
 
-import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 from time import perf_counter
-from typing import Any, Final, cast
+from typing import Final
 
-from aiohttp import ClientError, hdrs, web
+from aiohttp import hdrs, web
 from aiohttp.http import RawResponseMessage
-from aiohttp.http_exceptions import HttpProcessingError
 from aiohttp.streams import StreamReader
 from sandpod_crds.names import CREDENTIAL_HEADER
 
 from . import headers
 from .addresses import Address, host_header
 from .audit import Exchange
-from .errors import BrokenOff, NotReady
-from .pool import Connection, Pool
+from .errors import BrokenOff, PodLeaving
+from .leases import ATTEMPTS, Leases
+from .pool import Lease, Pool
 from .relay import Relay
 from .tunnel import tunnel
-from .upload import Upload, body_framing
+from .upload import Body, Upload
+from .upstream import LOST, answer_of, expect_answer, unless_refused
 
-# Asking for these again changes nothing, so that the client may be told to.
+# Asking for these again changes nothing.
 _SAFE: Final = frozenset(("GET", "HEAD", "OPTIONS"))
 _CREDENTIAL: Final = CREDENTIAL_HEADER.encode()
-# A refusal of the runtime is a few hundred bytes; more than this is not looked into.
-_REFUSAL_BYTES: Final = 16 * 1024
-_MAX_LINE: Final = 16 * 1024
-_MAX_HEADERS: Final = 256
-_LOST: Final = (ClientError, HttpProcessingError, ConnectionError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +36,7 @@ class Order:
     """
 
     address: Address
+    pod_uid: str
     target: bytes
     credential: str
     identity_headers: Iterable[str]
@@ -47,54 +44,63 @@ class Order:
 
 
 class Proxy:
-    def __init__(self, *, pool: Pool) -> None:
+    def __init__(self, *, pool: Pool, leases: Leases) -> None:
         self._pool = pool
+        self._leases = leases
 
-    async def forward(self, request: web.BaseRequest, order: Order, exchange: Exchange) -> web.StreamResponse:
-        framing, header = body_framing(request)
-        head = _head(request, order, exchange, header)
-        async with self._pool.lease(order.address) as lease:
-            upload = Upload(request, lease.connection, framing)
-            try:
-                message, payload = await _ask(request, head, lease.connection, upload)
-                already = await _unless_stranger(message, payload)
-                if message.code == 101:
-                    if not order.upgrade:
-                        raise BrokenOff("the runtime switched protocols without being asked to")
-                    exchange.status, exchange.answered = message.code, perf_counter()
-                    return await tunnel(request, lease.connection, message)
-                relay = Relay(request, message, keep_alive=exchange.keep_alive)
-                exchange.status, exchange.answered = message.code, perf_counter()
-                exchange.reason = await relay.run(payload, already=already)
-                lease.reusable = relay.complete and upload.complete
-                return relay
-            finally:
-                await upload.stop()
+    async def forward(self, body: Body, order: Order, exchange: Exchange) -> web.StreamResponse:
+        """Raises PodLeaving when nothing was done there."""
+        if body.request.method in _SAFE and not order.upgrade:
+            async with self._pool.lease(order.address) as lease:
+                return await _exchange(body, order, exchange, lease)
+        for attempt in range(ATTEMPTS):
+            await self.keep_awake(order, attempt=attempt)
+            async with self._pool.lease(order.address) as lease:
+                # Connecting may have taken longer than the runtime has promised to be there.
+                if self._leases.holds(order.pod_uid):
+                    return await _exchange(body, order, exchange, lease)
+                lease.reusable = True
+        raise PodLeaving("the sandbox's pod is too slow to be sure that it stays awake for this")
+
+    async def keep_awake(self, order: Order, *, attempt: int = 0) -> None:
+        await self._leases.ensure(
+            pod_uid=order.pod_uid, address=order.address, credential=order.credential, attempt=attempt
+        )
+
+
+async def _exchange(body: Body, order: Order, exchange: Exchange, lease: Lease) -> web.StreamResponse:
+    request, connection = body.request, lease.connection
+    upload = Upload(body, connection)
+    try:
+        message, payload = await _ask(body, order, exchange, lease, upload)
+        already = await unless_refused(message, payload)
+        body.keep_no_more()
+        if message.code == 101:
+            if not order.upgrade:
+                raise BrokenOff("the runtime switched protocols without being asked to")
+            exchange.status, exchange.answered = message.code, perf_counter()
+            return await tunnel(request, connection, message)
+        relay = Relay(request, message, keep_alive=exchange.keep_alive)
+        exchange.status, exchange.answered = message.code, perf_counter()
+        exchange.reason = await relay.run(payload, already=already)
+        lease.reusable = relay.complete and upload.complete
+        return relay
+    finally:
+        await upload.stop()
 
 
 async def _ask(
-    request: web.BaseRequest, head: bytes, connection: Connection, upload: Upload
+    body: Body, order: Order, exchange: Exchange, lease: Lease, upload: Upload
 ) -> tuple[RawResponseMessage, StreamReader]:
-    connection.set_response_params(
-        skip_payload=request.method == hdrs.METH_HEAD,
-        read_until_eof=True,
-        auto_decompress=False,
-        max_line_size=_MAX_LINE,
-        max_field_size=_MAX_LINE,
-        max_headers=_MAX_HEADERS,
-    )
+    method = body.request.method
+    expect_answer(lease.connection, without_body=method == hdrs.METH_HEAD)
     try:
-        await upload.start(head)
-        while True:
-            message, payload = await connection.read()
-            # What comes before the answer (100, 103) is between the two ends of this connection.
-            if message.code >= 200 or message.code == 101:
-                connection.reading = payload
-                return message, payload
-    except _LOST as error:
+        await upload.start(_head(body, order, exchange))
+        return await answer_of(lease.connection)
+    except LOST as error:
         upload.raise_if_failed()
-        if request.method in _SAFE:
-            raise NotReady(
+        if method in _SAFE and not order.upgrade:
+            raise PodLeaving(
                 "the sandbox's pod broke off before it answered; it may just have gone away"
             ) from error
         raise BrokenOff(
@@ -103,7 +109,8 @@ async def _ask(
         ) from error
 
 
-def _head(request: web.BaseRequest, order: Order, exchange: Exchange, framing: bytes) -> bytes:
+def _head(body: Body, order: Order, exchange: Exchange) -> bytes:
+    request = body.request
     upgrade = b"Connection: Upgrade\r\nUpgrade: websocket\r\n" if order.upgrade else b""
     return b"".join(
         (
@@ -113,36 +120,8 @@ def _head(request: web.BaseRequest, order: Order, exchange: Exchange, framing: b
             b"traceparent: " + exchange.traceparent.encode() + b"\r\n",
             # The client's own ones are gone: there is exactly one.
             _CREDENTIAL + b": " + order.credential.encode() + b"\r\n",
-            framing,
+            body.header,
             upgrade,
             b"\r\n",
         )
     )
-
-
-async def _unless_stranger(message: RawResponseMessage, payload: StreamReader) -> bytes:
-    """A runtime that does not know our credential is another pod's: it has refused before doing anything, and
-    the table will know the new pod in a moment. Every other 401 is an answer: what was read of it is
-    returned.
-    """
-    length = message.headers.get(hdrs.CONTENT_LENGTH, "")
-    if message.code != 401 or not length.isdigit() or int(length) > _REFUSAL_BYTES:
-        return b""
-    try:
-        data = await payload.read()
-    except _LOST as error:
-        raise NotReady(
-            "the sandbox's pod broke off while it refused this; it may just have gone away"
-        ) from error
-    if _is_unauthenticated(data):
-        raise NotReady("the sandbox's pod has just been replaced, and the new one is not known here yet")
-    return data
-
-
-def _is_unauthenticated(body: bytes) -> bool:
-    try:
-        answer = json.loads(body)
-    except (ValueError, RecursionError):
-        # RecursionError: whatever runs in the pod may answer with a thousand brackets.
-        return False
-    return isinstance(answer, dict) and cast("dict[str, Any]", answer).get("code") == "UNAUTHENTICATED"

@@ -1,31 +1,114 @@
 """From a sandbox's name to a pod that answers. The table is asked first; a client can be faster than our
-watch, so a name that it does not know is looked up once at the API server, and a sandbox that is starting
-gets a moment.
+watch, so a name that it does not know is looked up once at the API server. A sandbox that sleeps is woken and
+waited for, one that is starting gets a moment.
 """
+
+import asyncio
+import contextlib
+import time
+from typing import NoReturn
 
 from sandpod_crds import errors as api
 from sandpod_crds import paths
 from sandpod_crds.kube import Kube
 
-from .errors import NotReady, unknown_sandbox
-from .routes import Route, RouteTable
+from .audit import Exchange
+from .errors import Conflict, NotReady, PodLeaving, unknown_sandbox
+from .metrics import Metrics
+from .routes import Key, Route, RouteTable
+from .settings import Settings
+from .waiting import Full, LeavingPods, Patience, Room
+from .waking import Step, Waker, step_for
 
 
 class Resolver:
-    def __init__(self, *, kube: Kube, table: RouteTable, wait_seconds: float) -> None:
+    def __init__(self, *, kube: Kube, table: RouteTable, settings: Settings, metrics: Metrics) -> None:
         self._kube = kube
         self._table = table
-        self._wait_seconds = wait_seconds
+        self._metrics = metrics
+        self._waker = Waker(kube=kube, metrics=metrics)
+        self._leaving = LeavingPods()
+        self._room = Room(per_sandbox=settings.max_waiting_per_sandbox, total=settings.max_waiting)
+        self._briefly = settings.ready_wait_seconds
+        self._long = settings.wake_wait_seconds
 
-    async def ready_route(self, *, namespace: str, name: str) -> Route:
+    @property
+    def waiting(self) -> int:
+        return self._room.waiting
+
+    async def ready_route(
+        self,
+        *,
+        namespace: str,
+        name: str,
+        patience: Patience,
+        exchange: Exchange,
+        longest: float | None = None,
+    ) -> Route:
+        """A pod that was ready when we last heard of it. Wakes the sandbox when it sleeps, so only for
+        somebody who may. `longest` bounds the wait further.
+        """
         key = (namespace, name)
-        route = self._table.get(key) or await self._look_up(namespace=namespace, name=name)
-        if route.starting:
-            # Nothing came over the watch: what the look-up said still holds.
-            route = await self._table.settled(key, timeout=self._wait_seconds) or route
-        if not route.ready:
-            raise NotReady(_why_not(name, route), name=name)
-        return route
+        known = self._table.get(key)
+        route = known or await self._look_up(namespace=namespace, name=name)
+        step = self._step(route)
+        if step is Step.GO:
+            return route
+        if step is Step.REFUSE:
+            self._refuse(key, route)
+        limit = self._long if longest is None else min(longest, self._long)
+        try:
+            with self._room.enter(key):
+                begun = time.perf_counter()
+                try:
+                    return await self._wait(key, route, patience, limit=limit, listed=known is not None)
+                finally:
+                    self._waited(exchange, step, seconds=time.perf_counter() - begun)
+        except Full as full:
+            self._metrics.count("wait_refusals_total", cause=full.cause)
+            raise
+        finally:
+            if self._room.is_empty(key):
+                self._waker.forget(key)
+
+    def did_not_take_it(self, route: Route, error: PodLeaving, patience: Patience) -> None:
+        """Nothing more goes to this pod: its sandbox is woken, and the next pod waited for."""
+        patience.cause = error.message
+        self._leaving.mark(route.pod_uid, certain=error.certain)
+
+    async def _wait(self, key: Key, route: Route, patience: Patience, *, limit: float, listed: bool) -> Route:
+        with self._table.changes(key) as changed:
+            while True:
+                changed.clear()
+                known = self._table.get(key)
+                if known is None and listed:
+                    raise unknown_sandbox(namespace=key[0], name=key[1])
+                # As long as nothing came over the watch, what the look-up said still holds.
+                route, listed = known or route, known is not None
+                step = self._step(route)
+                if step is Step.GO:
+                    return route
+                if step is Step.REFUSE:
+                    self._refuse(key, route)
+                left = patience.left(self._briefly if step is Step.WAIT_BRIEFLY else limit)
+                if left <= 0:
+                    self._give_up(key, route, step, patience)
+                pauses = [left]
+                if step is Step.WAKE:
+                    pauses.append(self._waker.ask(key, route))
+                if (mark := self._leaving.left(route.pod_uid)) > 0:
+                    pauses.append(mark)
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(min(pauses)):
+                        await changed.wait()
+
+    def _waited(self, exchange: Exchange, step: Step, *, seconds: float) -> None:
+        exchange.waited += seconds
+        if step is not Step.WAIT_BRIEFLY:
+            self._metrics.observe("wake_wait_seconds", seconds)
+
+    def _step(self, route: Route) -> Step:
+        return step_for(route, leaving=self._leaving.left(route.pod_uid) > 0)
 
     async def _look_up(self, *, namespace: str, name: str) -> Route:
         try:
@@ -38,6 +121,30 @@ class Resolver:
                 f'sandbox "{name}" is not known here yet, and the API server did not answer when asked',
                 name=name,
             ) from error
+
+    def _refuse(self, key: Key, route: Route) -> NoReturn:
+        namespace, name = key
+        if route.paused and not route.deleting:
+            self._metrics.count("wait_refusals_total", cause="paused")
+            raise Conflict(
+                f'sandbox "{name}" is paused, and requests do not wake it: resume it with `kubectl patch '
+                f'sandbox {name} -n {namespace} --type merge -p \'{{"spec":{{"paused":false}}}}\'`',
+                name=name,
+            )
+        self._metrics.count("wait_refusals_total", cause="deleting" if route.deleting else "not_ready")
+        raise NotReady(_why_not(name, route), name=name)
+
+    def _give_up(self, key: Key, route: Route, step: Step, patience: Patience) -> NoReturn:
+        self._metrics.count("wait_refusals_total", cause="timeout")
+        namespace, name = key
+        if step is Step.WAIT_BRIEFLY:
+            raise NotReady(_why_not(name, route), name=name)
+        why = (route.ready and patience.cause) or _why_not(name, route)
+        raise NotReady(
+            f"{why}; it was asked to wake and did not in time: try again, or see `kubectl describe sandbox "
+            f"{name} -n {namespace}`",
+            name=name,
+        )
 
 
 def _why_not(name: str, route: Route) -> str:

@@ -4,11 +4,11 @@ read it and may wait a moment for a sandbox that is about to be ready.
 
 import asyncio
 import contextlib
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Self, cast
 
-from sandpod_crds.names import ConditionType, Phase
+from sandpod_crds.names import ANNOTATION_WAKE, ConditionType, Phase
 
 Json = dict[str, Any]
 Key = tuple[str, str]
@@ -28,6 +28,11 @@ class Route:
     reason: str = ""
     message: str = ""
     deleting: bool = False
+    # Asleep by decree: no request changes that.
+    paused: bool = False
+    # The last wake that anybody asked for, and the last one that the operator has acted on
+    wake: str = ""
+    wake_observed: str = ""
 
     @classmethod
     def from_object(cls, sandbox: Json) -> Self:
@@ -53,11 +58,19 @@ class Route:
             reason=str(ready.get("reason") or ""),
             message=str(ready.get("message") or ""),
             deleting=deleting,
+            paused=_object(sandbox, "spec").get("paused") is True,
+            wake=str(_object(metadata, "annotations").get(ANNOTATION_WAKE) or ""),
+            wake_observed=str(status.get("wakeObserved") or ""),
         )
 
     @property
     def starting(self) -> bool:
         return not self.ready and not self.deleting and self.phase in _STARTING
+
+    @property
+    def wake_pending(self) -> bool:
+        """The operator will start it, now or when the pod that is on its way out has ended."""
+        return bool(self.wake) and self.wake != self.wake_observed
 
 
 def key_of(sandbox: Json) -> Key:
@@ -82,34 +95,30 @@ class RouteTable:
         """The whole table at once: whatever is not in `routes` is gone, also what no event ever told of."""
         self._routes = dict(routes)
         for key in list(self._waiting):
-            self._wake(key)
+            self._tell(key)
 
     def put(self, key: Key, route: Route) -> None:
         self._routes[key] = route
-        self._wake(key)
+        self._tell(key)
 
     def remove(self, key: Key) -> None:
         self._routes.pop(key, None)
-        self._wake(key)
+        self._tell(key)
 
-    async def settled(self, key: Key, *, timeout: float) -> Route | None:
-        """The route once it is no longer starting; after `timeout`, whatever is known by then."""
+    @contextlib.contextmanager
+    def changes(self, key: Key) -> Generator[asyncio.Event]:
+        """An event that is set whenever something about this sandbox changes; its reader clears it."""
         changed = asyncio.Event()
         # Per key: with one condition for the table, every change would wake every request that waits.
         self._waiting.setdefault(key, set()).add(changed)
         try:
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(timeout):
-                    while (route := self.get(key)) is None or route.starting:
-                        changed.clear()
-                        await changed.wait()
-            return self.get(key)
+            yield changed
         finally:
             self._waiting[key].discard(changed)
             if not self._waiting[key]:
                 del self._waiting[key]
 
-    def _wake(self, key: Key) -> None:
+    def _tell(self, key: Key) -> None:
         for event in self._waiting.get(key, ()):
             event.set()
 

@@ -27,6 +27,10 @@ class Settings(BaseModel):
     authorization_cache_seconds: float = Field(default=5, ge=0, le=300)
     # How long a request waits for a sandbox that is starting
     ready_wait_seconds: float = Field(default=0.5, ge=0, le=30)
+    # How long a request waits for a sandbox that wakes for it, how many may wait for one, and how many in all
+    wake_wait_seconds: float = Field(default=60, ge=0, le=600)
+    max_waiting_per_sandbox: int = Field(default=100, gt=0)
+    max_waiting: int = Field(default=2000, gt=0)
     # How often the certificate and the front proxy's CA are read again
     refresh_seconds: float = Field(default=60, gt=0)
 

@@ -1,8 +1,9 @@
 """The request's body on its way to the runtime: what is there already leaves together with the head, the rest
-as it comes, no faster than the runtime takes it.
+as it comes, no faster than the runtime takes it. A small body can be sent a second time, to another pod.
 """
 
 import asyncio
+from typing import Final
 
 from aiohttp import hdrs, web
 from aiohttp.client_proto import ResponseHandler
@@ -15,26 +16,80 @@ _MALFORMED = "the request's body ended early or is malformed: {}"
 _CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 
 
+# What is kept of a body for a second sending
+RESEND_BYTES: Final = 64 * 1024
+
+
+class Body:
+    """The request's body as it is taken from the client: once, but the beginning of it is kept, so that it
+    can be sent anew as long as not more than that was taken.
+    """
+
+    def __init__(self, request: web.BaseRequest) -> None:
+        self.request = request
+        self.framing, self.header = body_framing(request)
+        # None when more was taken than is kept.
+        self._taken: bytearray | None = bytearray()
+        self._leave_given = False
+
+    @property
+    def resendable(self) -> bool:
+        return self._taken is not None
+
+    def keep_no_more(self) -> None:
+        """It has arrived: nobody will ask for it again."""
+        self._taken = None
+
+    @property
+    def all_here(self) -> bool:
+        return self.request.content.is_eof()
+
+    def again(self) -> bytes:
+        """What was taken for a sending before this one."""
+        return bytes(self._taken or b"")
+
+    def take_now(self) -> bytes:
+        return self._keep(self.request.content.read_nowait())
+
+    async def take(self) -> bytes:
+        """What comes next; nothing at the end."""
+        if not self._leave_given and _awaits_leave(self.request):
+            # Only now: up to here the request could have been refused without its body.
+            await self.request.writer.write(_CONTINUE)
+        self._leave_given = True
+        return self._keep(await self.request.content.readany())
+
+    def _keep(self, data: bytes) -> bytes:
+        if self._taken is not None:
+            if len(self._taken) + len(data) <= RESEND_BYTES:
+                self._taken += data
+            else:
+                self._taken = None
+        return data
+
+
 class Upload:
-    def __init__(self, request: web.BaseRequest, connection: ResponseHandler, framing: Framing) -> None:
-        self._request = request
+    """One sending of a body."""
+
+    def __init__(self, body: Body, connection: ResponseHandler) -> None:
+        self._body = body
         self._connection = connection
         self._writer = StreamWriter(connection, asyncio.get_running_loop())
         self._task: asyncio.Task[None] | None = None
         self._failure: Exception | None = None
-        self._framing = framing
         self.complete = False
 
     async def start(self, head: bytes) -> None:
-        content = self._request.content
-        if content.exception() is not None:
-            raise BadRequest(_MALFORMED.format(content.exception()))
-        if content.is_eof():
-            body = self._framing.frame(content.read_nowait()) + self._framing.end
+        body, frame = self._body, self._body.framing.frame
+        if (error := body.request.content.exception()) is not None:
+            raise BadRequest(_MALFORMED.format(error))
+        data = head + frame(body.again())
+        if body.all_here:
+            data += frame(body.take_now()) + body.framing.end
             self.complete = True
-            await self._writer.write(head + body)
+            await self._writer.write(data)
             return
-        await self._writer.write(head)
+        await self._writer.write(data)
         self._task = asyncio.create_task(self._pump())
 
     def raise_if_failed(self) -> None:
@@ -49,12 +104,9 @@ class Upload:
             await asyncio.wait([self._task])
 
     async def _pump(self) -> None:
-        content, frame = self._request.content, self._framing.frame
+        body, frame = self._body, self._body.framing.frame
         try:
-            if _awaits_leave(self._request):
-                # Only now: up to here the request could have been refused without its body.
-                await self._request.writer.write(_CONTINUE)
-            while data := await content.readany():
+            while data := await body.take():
                 if not await self._write(frame(data)):
                     return
         except Exception as error:
@@ -62,7 +114,7 @@ class Upload:
             self._failure = error
             self._connection.abort()
             return
-        self.complete = await self._write(self._framing.end)
+        self.complete = await self._write(body.framing.end)
 
     async def _write(self, data: bytes) -> bool:
         try:

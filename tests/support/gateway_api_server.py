@@ -9,6 +9,7 @@ from typing import Any
 from aiohttp import web
 from kubernetes.aio.client.configuration import Configuration
 from sandpod_crds.kube import Kube
+from sandpod_crds.names import ANNOTATION_WAKE
 
 Json = dict[str, Any]
 
@@ -25,6 +26,9 @@ def sandbox(
     pod_uid: str = "pod-uid-1",
     reason: str = "",
     message: str = "",
+    paused: bool = False,
+    wake: str = "",
+    wake_observed: str = "",
 ) -> Json:
     """A Sandbox as the operator leaves it."""
     condition = {
@@ -34,13 +38,20 @@ def sandbox(
         "message": message,
     }
     status: Json = {"phase": phase, "conditions": [condition]}
+    if wake_observed:
+        status["wakeObserved"] = wake_observed
     if pod_ip:
         status |= {"podIP": pod_ip, "podUID": pod_uid, "podName": name}
     return {
         "apiVersion": "sandpod.dev/v1alpha1",
         "kind": "Sandbox",
-        "metadata": {"namespace": namespace, "name": name, "uid": f"uid-of-{name}"},
-        "spec": {},
+        "metadata": {
+            "namespace": namespace,
+            "name": name,
+            "uid": f"uid-of-{name}",
+            "annotations": {ANNOTATION_WAKE: wake} if wake else {},
+        },
+        "spec": {"paused": True} if paused else {},
         "status": status,
     }
 
@@ -62,6 +73,11 @@ class ApiServer:
         # While set, every watch ends well as soon as it has begun.
         self.watch_ends = False
         self.gets = 0
+        # The values that the annotation has been given
+        self.wakes: list[str] = []
+        # Called with the sandbox's name after each; so many are answered 503 before
+        self.woken: Callable[[str], None] = lambda name: None
+        self.patches_refused = 0
         # While set, nothing comes over watches: a client that is faster than they are.
         self.watch_lags = False
         # While set, every request is answered 503.
@@ -155,10 +171,7 @@ class ApiServer:
                 return await self._watch(request)
             return self._list(request)
         if path.startswith(f"{SANDBOXES}/namespaces/"):
-            self.gets += 1
-            _, namespace, _, name = path.removeprefix(f"{SANDBOXES}/").split("/")
-            item = self.objects.get((namespace, name))
-            return _json(item) if item else _status(404, "NotFound", f"sandboxes {name!r} not found")
+            return await self._one(request)
         if path == "/apis/authorization.k8s.io/v1/subjectaccessreviews":
             spec = (await request.json())["spec"]
             self.reviews.append(spec)
@@ -173,6 +186,33 @@ class ApiServer:
             data = {key: base64.b64encode(value).decode() for key, value in self.secrets[name].items()}
             return _json({"data": data})
         return _status(404, "NotFound", f"nothing at {path}")
+
+    async def _one(self, request: web.BaseRequest) -> web.Response:
+        self.gets += request.method == "GET"
+        _, namespace, _, name = request.path.removeprefix(f"{SANDBOXES}/").split("/")
+        item = self.objects.get((namespace, name))
+        if item is None:
+            return _status(404, "NotFound", f"sandboxes {name!r} not found")
+        if request.method == "PATCH":
+            return await self._patch(item, await request.json())
+        return _json(item)
+
+    async def _patch(self, item: Json, patch: Json) -> web.Response:
+        """A merge patch of the annotations, which is all that anybody patches here."""
+        if self.patches_refused:
+            self.patches_refused -= 1
+            return _status(503, "ServiceUnavailable", "not now")
+        metadata = patch["metadata"]
+        if set(patch) != {"metadata"} or set(metadata) != {"uid", "annotations"}:
+            return _status(422, "Invalid", "that is not for the gateway")
+        if metadata["uid"] != item["metadata"]["uid"]:
+            return _status(409, "Conflict", "another UID")
+        annotations = {**item["metadata"]["annotations"], **metadata["annotations"]}
+        self.wakes.append(annotations[ANNOTATION_WAKE])
+        changed = {**item, "metadata": {**item["metadata"], "annotations": annotations}}
+        await self.put(changed)
+        self.woken(item["metadata"]["name"])
+        return _json(changed)
 
     def _list(self, request: web.BaseRequest) -> web.Response:
         self.lists += 1

@@ -99,6 +99,7 @@ class Harness:
             "metrics_port": 0,
             "drain_delay_seconds": 0,
             "drain_seconds": 2,
+            "wake_wait_seconds": 0.3,
             **settings,
         }
         self.gateway = Gateway(
@@ -191,8 +192,14 @@ class Harness:
         return bytes(answer)
 
     async def runtime(self, handler: Handler, *, ip: str = "10.0.0.1") -> web.Server:
-        """A runtime by aiohttp: the handler sees the raw request."""
-        server = web.Server(handler, access_log=None, handler_cancellation=True, auto_decompress=False)
+        """A runtime by aiohttp: the handler sees the raw request. Leases are granted before it."""
+
+        async def handle(request: web.BaseRequest) -> web.StreamResponse:
+            if request.path == "/api/lifecycle/lease":
+                return web.json_response({"phase": "running"})
+            return await handler(request)
+
+        server = web.Server(handle, access_log=None, handler_cancellation=True, auto_decompress=False)
         listening = await asyncio.get_running_loop().create_server(server, "127.0.0.1", 0)
         self.targets[ip] = listening.sockets[0].getsockname()[1]
 

@@ -1,7 +1,16 @@
-"""A runtime that knows no HTTP beyond where a request ends: it records bytes and says what the test wants."""
+"""A runtime that knows no HTTP beyond where a request ends: it records bytes and says what the test wants.
+Leases it grants by itself, unless told otherwise, and does not record.
+"""
 
 import asyncio
 from dataclasses import dataclass, field
+
+LEASE = b"POST /api/lifecycle/lease "
+
+
+def lease_answer(status: str = "200 OK", body: bytes = b'{"phase":"running"}') -> bytes:
+    head = f"HTTP/1.1 {status}\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+    return head.encode() + body
 
 
 @dataclass
@@ -11,6 +20,9 @@ class RawRuntime:
     answer: bytes = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
     # Whether the connection ends after the answer
     hang_up: bool = False
+    # What is said to those who ask for a lease; nothing: the connection is closed
+    lease: bytes = field(default_factory=lease_answer)
+    leases: int = 0
     received: bytearray = field(default_factory=bytearray)
     connections: int = 0
     open: int = 0
@@ -40,8 +52,15 @@ class RawRuntime:
         try:
             while True:
                 head = await reader.readuntil(b"\r\n\r\n")
-                self.received += head
                 length = _content_length(head)
+                if head.startswith(LEASE):
+                    self.leases += 1
+                    await reader.readexactly(length)
+                    if not self.lease:
+                        return
+                    writer.write(self.lease)
+                    continue
+                self.received += head
                 if length:
                     self.received += await reader.readexactly(length)
                 writer.write(self.answer)

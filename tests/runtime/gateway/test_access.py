@@ -126,7 +126,6 @@ async def test_a_request_waits_a_moment_for_a_sandbox_that_is_starting(built: Ha
     [
         ("Starting", "Starting", "waiting for the runtime"),
         ("Failed", "ImagePullFailed", "no such image"),
-        ("Asleep", "Idle", "idle for 10m"),
     ],
 )
 async def test_a_sandbox_that_is_not_ready_is_503_and_says_why(

@@ -110,7 +110,7 @@ async def test_discovery_is_what_the_aggregator_asks_for(gateway: Harness) -> No
         "GET", "/apis", headers={"Accept": AGGREGATED, "If-None-Match": aggregated.headers["ETag"]}
     )
 
-    assert [r["name"] for r in resources.json["resources"]] == ["sandboxes/proxy"]
+    assert [r["name"] for r in resources.json["resources"]] == ["sandboxes/proxy", "sandboxes/wake"]
     assert group.json["preferredVersion"]["groupVersion"] == "run.sandpod.dev/v1alpha1"
     assert aggregated.headers["Content-Type"] == AGGREGATED
     assert aggregated.json["items"][0]["metadata"]["name"] == "run.sandpod.dev"
@@ -128,6 +128,7 @@ async def test_discovery_is_what_the_aggregator_asks_for(gateway: Harness) -> No
         f"{PREFIX}/namespaces/default/sandboxes/hello",
         f"{PREFIX}/namespaces/default/sandboxes/hello/proxyx",
         f"{PREFIX}/namespaces/default/sandboxes/hello/exec",
+        f"{PREFIX}/namespaces/default/sandboxes/hello/wake/",
         f"{PREFIX}/namespaces/Default/sandboxes/hello/proxy",
         f"{PREFIX}/namespaces/a%2Fb/sandboxes/hello/proxy",
         f"{PREFIX}/namespaces/../sandboxes/hello/proxy",

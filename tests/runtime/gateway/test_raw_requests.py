@@ -6,7 +6,7 @@ import pytest
 
 from tests.support.gateway_api_server import sandbox
 from tests.support.gateway_harness import Harness, proxy_path
-from tests.support.gateway_raw_runtime import RawRuntime
+from tests.support.gateway_raw_runtime import LEASE, RawRuntime, lease_answer
 
 PATH = proxy_path("hello", "/api/execute")
 
@@ -176,7 +176,11 @@ async def test_a_body_with_a_broken_chunk_is_never_a_whole_one(gateway: Harness)
     body = bytearray()
 
     async def listen(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await reader.readuntil(b"\r\n\r\n")
+        head = await reader.readuntil(b"\r\n\r\n")
+        if head.startswith(LEASE):
+            await reader.readuntil(b"}")
+            writer.write(lease_answer())
+            await reader.readuntil(b"\r\n\r\n")
         while data := await reader.read(100):
             body.extend(data)
             received.set()

@@ -20,18 +20,17 @@ AGGREGATOR = (
 )
 
 
-def test_both_forms_of_discovery_name_the_same_subresource() -> None:
+def test_both_forms_of_discovery_name_the_same_subresources() -> None:
     old = discovery.RESOURCES["resources"]
-    new = json.loads(discovery.AGGREGATED)["items"][0]["versions"][0]["resources"]
+    (parent,) = json.loads(discovery.AGGREGATED)["items"][0]["versions"][0]["resources"]
+    new = parent["subresources"]
 
-    assert [resource["name"] for resource in old] == ["sandboxes/proxy"]
-    assert [f"{r['resource']}/{s['subresource']}" for r in new for s in r["subresources"]] == [
-        "sandboxes/proxy"
-    ]
-    assert old[0]["verbs"] == new[0]["subresources"][0]["verbs"]
-    # Clients skip what has no kind: the sub-resource must have one, and its parent must not.
-    assert new[0]["subresources"][0]["responseKind"]["kind"] == old[0]["kind"]
-    assert new[0]["responseKind"]["kind"] == ""
+    assert [resource["name"] for resource in old] == ["sandboxes/proxy", "sandboxes/wake"]
+    assert [f"{parent['resource']}/{each['subresource']}" for each in new] == [each["name"] for each in old]
+    assert [each["verbs"] for each in new] == [each["verbs"] for each in old]
+    # Clients skip what has no kind: the sub-resources must have one, and their parent must not.
+    assert [each["responseKind"]["kind"] for each in new] == [each["kind"] for each in old]
+    assert parent["responseKind"]["kind"] == ""
 
 
 @pytest.mark.parametrize(

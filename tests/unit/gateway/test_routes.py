@@ -1,6 +1,5 @@
 """The route table: what is taken from a Sandbox, and how a request waits for one."""
 
-import asyncio
 from typing import Any
 
 import pytest
@@ -73,62 +72,46 @@ def test_waiting_makes_sense_only_while_it_starts(phase: str, starting: bool) ->
     assert not Route(uid="u", phase=phase, deleting=True).starting
 
 
-async def test_a_waiting_request_goes_on_as_soon_as_the_sandbox_is_ready() -> None:
+def test_it_knows_who_is_paused_and_whose_wake_is_pending() -> None:
+    item = sandbox(annotations={"sandpod.dev/wake-requested-at": "2"}, status={"wakeObserved": "1"})
+    item["spec"] = {"paused": True}
+    route = Route.from_object(item)
+
+    assert (route.paused, route.wake, route.wake_observed, route.wake_pending) == (True, "2", "1", True)
+    assert not Route(uid="u", wake="2", wake_observed="2").wake_pending
+    # Somebody has removed the annotation: that asks for nothing.
+    assert not Route(uid="u", wake_observed="2").wake_pending
+
+
+def test_whoever_waits_for_a_sandbox_hears_of_it_and_of_no_other() -> None:
     table = RouteTable()
-    table.put(KEY, STARTING)
-    waiting = asyncio.create_task(table.settled(KEY, timeout=60))
-    await asyncio.sleep(0)
+    with table.changes(KEY) as changed:
+        table.put(("default", "other"), READY)
+        assert not changed.is_set()
 
-    table.put(("default", "other"), READY)
-    table.put(KEY, STARTING)
-    await asyncio.sleep(0)
-    assert not waiting.done()
-    table.put(KEY, READY)
-
-    assert await waiting == READY
+        table.put(KEY, STARTING)
+        assert changed.is_set()
+        changed.clear()
+        table.remove(KEY)
+        assert changed.is_set()
 
 
-async def test_a_waiting_request_gives_up_in_time() -> None:
-    table = RouteTable()
-    table.put(KEY, STARTING)
-
-    assert await table.settled(KEY, timeout=0.01) == STARTING
-    assert await table.settled(("default", "unknown"), timeout=0.01) is None
-
-
-async def test_a_waiting_request_hears_that_the_start_failed() -> None:
-    table = RouteTable()
-    table.put(KEY, STARTING)
-    waiting = asyncio.create_task(table.settled(KEY, timeout=60))
-    await asyncio.sleep(0)
-
-    table.put(KEY, Route(uid="u", phase="Failed"))
-
-    assert await waiting == Route(uid="u", phase="Failed")
-
-
-async def test_a_list_replaces_everything_and_wakes_who_waits() -> None:
+def test_a_list_replaces_everything_and_tells_everybody() -> None:
     table = RouteTable()
     table.put(("default", "phantom"), READY)
     table.put(KEY, STARTING)
-    waiting = asyncio.create_task(table.settled(KEY, timeout=60))
-    await asyncio.sleep(0)
+    with table.changes(KEY) as changed:
+        table.replace({KEY: READY})
 
-    table.replace({KEY: READY})
-
-    assert await waiting == READY
+        assert changed.is_set()
+    assert table.get(KEY) == READY
     assert table.get(("default", "phantom")) is None
     assert len(table) == 1
 
 
-async def test_nothing_is_left_of_those_who_waited() -> None:
+def test_nothing_is_left_of_those_who_waited() -> None:
     table = RouteTable()
-    waiting = [asyncio.create_task(table.settled(KEY, timeout=60)) for _ in range(3)]
-    await asyncio.sleep(0)
-    waiting[0].cancel()
-    table.put(KEY, READY)
-    table.remove(KEY)
-    table.put(KEY, READY)
+    with table.changes(KEY), table.changes(KEY):
+        pass
 
-    assert await asyncio.gather(*waiting[1:]) == [READY, READY]
     assert vars(table)["_waiting"] == {}

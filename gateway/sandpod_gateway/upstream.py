@@ -1,0 +1,124 @@
+"""What comes back on a connection to a runtime: the head of its answer, and whether that answer says that
+nothing was done, because the runtime is going to sleep or is another one than was meant.
+"""
+
+import asyncio
+import json
+from typing import Any, Final, cast
+
+from aiohttp import ClientError, hdrs
+from aiohttp.http import RawResponseMessage
+from aiohttp.http_exceptions import HttpProcessingError
+from aiohttp.streams import StreamReader
+from sandpod_crds.names import CREDENTIAL_HEADER
+
+from .addresses import Address, host_header
+from .errors import NotReady, PodLeaving
+from .leases import HOLDER
+from .pool import Connection, Pool
+
+Json = dict[str, Any]
+
+LOST: Final = (ClientError, HttpProcessingError, ConnectionError)
+# A runtime that is alive answers this in a millisecond.
+LEASE_SECONDS: Final = 5.0
+# A refusal of the runtime is a few hundred bytes; more than this is not looked into.
+_REFUSAL_BYTES: Final = 16 * 1024
+# What it says about its life lists everybody who holds a lease.
+_LIFECYCLE_BYTES: Final = 128 * 1024
+_MAX_LINE: Final = 16 * 1024
+_MAX_HEADERS: Final = 256
+_GONE: Final = "it may just have gone away"
+
+
+def expect_answer(connection: Connection, *, without_body: bool = False) -> None:
+    """To be called before each request."""
+    connection.set_response_params(
+        skip_payload=without_body,
+        read_until_eof=True,
+        auto_decompress=False,
+        max_line_size=_MAX_LINE,
+        max_field_size=_MAX_LINE,
+        max_headers=_MAX_HEADERS,
+    )
+
+
+async def answer_of(connection: Connection) -> tuple[RawResponseMessage, StreamReader]:
+    while True:
+        message, payload = await connection.read()
+        # What comes before the answer (100, 103) is between the two ends of this connection.
+        if message.code >= 200 or message.code == 101:
+            connection.reading = payload
+            return message, payload
+
+
+async def unless_refused(message: RawResponseMessage, payload: StreamReader) -> bytes:
+    """A runtime that is going to sleep, and one that does not know our credential because it is another
+    pod's, refuse before doing anything. Every other 401 and 503 is an answer: what was read of it is
+    returned.
+    """
+    if message.code not in (401, 503):
+        return b""
+    data = await _small(message, payload, most=_REFUSAL_BYTES)
+    match _object(data).get("code"):
+        case "CONTAINER_UNAVAILABLE":
+            raise PodLeaving("the sandbox is just going to sleep, and nothing was done", certain=True)
+        case "UNAUTHENTICATED":
+            raise PodLeaving(
+                "the sandbox's pod has just been replaced, and the new one is not known here yet"
+            )
+        case _:
+            return data
+
+
+async def ask_for_lease(pool: Pool, address: Address, credential: str, seconds: float) -> None:
+    """Returns when the runtime has promised to stay awake for so long."""
+    body = json.dumps({"seconds": seconds, "holder": HOLDER}).encode()
+    request = b"".join(
+        (
+            b"POST /api/lifecycle/lease HTTP/1.1\r\nHost: " + host_header(address) + b"\r\n",
+            f"{CREDENTIAL_HEADER}: {credential}\r\nContent-Type: application/json\r\n".encode(),
+            f"Content-Length: {len(body)}\r\n\r\n".encode(),
+            body,
+        )
+    )
+    try:
+        async with asyncio.timeout(LEASE_SECONDS), pool.lease(address) as lease:
+            connection = lease.connection
+            expect_answer(connection)
+            if connection.transport is None:
+                raise ConnectionResetError
+            connection.transport.write(request)
+            message, payload = await answer_of(connection)
+            data = await unless_refused(message, payload)
+            data += await _small(message, payload, most=_LIFECYCLE_BYTES)
+            lease.reusable = True
+    except LOST as error:
+        raise PodLeaving(f"the sandbox's pod broke off when it was asked to stay awake; {_GONE}") from error
+    except TimeoutError as error:
+        raise PodLeaving(f"the sandbox's pod does not answer; {_GONE}") from error
+    if message.code != 200:
+        raise NotReady(f"the runtime answered {message.code} when it was asked to stay awake")
+    if _object(data).get("phase") != "running":
+        # Granted in the moment of the decision, too late to keep it awake.
+        raise PodLeaving("the sandbox is just going to sleep, and nothing was done", certain=True)
+
+
+async def _small(message: RawResponseMessage, payload: StreamReader, *, most: int) -> bytes:
+    """The whole body; nothing when it is none that we would look into."""
+    length = message.headers.get(hdrs.CONTENT_LENGTH, "")
+    if not length.isdigit() or int(length) > most:
+        return b""
+    try:
+        return await payload.read()
+    except LOST as error:
+        raise PodLeaving(f"the sandbox's pod broke off while it refused this; {_GONE}") from error
+
+
+def _object(data: bytes) -> Json:
+    try:
+        value = json.loads(data)
+    except (ValueError, RecursionError):
+        # RecursionError: whatever runs in the pod may answer with a thousand brackets.
+        return {}
+    return cast("Json", value) if isinstance(value, dict) else {}
