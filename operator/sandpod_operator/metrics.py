@@ -1,91 +1,69 @@
-"""Numbers about the operator in Prometheus' text format. A few lines of our own: a client library would be
-more memory than all that they count.
+"""Numbers about the operator: what it did, counted where it is done, and what there is, read when somebody
+asks. No label holds the name of a sandbox, so that their number is bounded.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable
+from typing import TypeVar
+
+from .progress import Progress
+from .series import Counter, Gauge, Histogram, Reading, Series
+
+S = TypeVar("S", bound=Series)
 
 NAMESPACE = "sandpod_operator"
-
-
-class Counter:
-    def __init__(self, name: str, description: str) -> None:
-        self.name = f"{NAMESPACE}_{name}_total"
-        self._description = description
-        self._values: dict[tuple[tuple[str, str], ...], float] = {}
-
-    def add(self, amount: float = 1, **labels: str) -> None:
-        key = tuple(sorted(labels.items()))
-        self._values[key] = self._values.get(key, 0) + amount
-
-    def value(self, **labels: str) -> float:
-        """Of all series that have these labels."""
-        wanted = set(labels.items())
-        return sum(value for key, value in self._values.items() if wanted <= set(key))
-
-    def lines(self) -> Iterator[str]:
-        yield from _head(self.name, "counter", self._description)
-        yield from (_line(self.name, dict(key), value) for key, value in self._values.items())
-
-
-class Gauge:
-    """A number, or one for each value of a label, read when somebody asks."""
-
-    def __init__(
-        self, name: str, description: str, read: Callable[[], float | Mapping[str, float]], *, label: str = ""
-    ) -> None:
-        self.name = f"{NAMESPACE}_{name}"
-        self._description = description
-        self._read = read
-        self._label = label
-
-    def lines(self) -> Iterator[str]:
-        yield from _head(self.name, "gauge", self._description)
-        value = self._read()
-        if isinstance(value, Mapping):
-            yield from (_line(self.name, {self._label: name}, each) for name, each in value.items())
-        else:
-            yield _line(self.name, {}, value)
+# Seconds of one pass: without a write, with a few of them, with an API server that has no time.
+PASS_SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
 
 
 class Metrics:
     def __init__(self) -> None:
-        self.reconciles = Counter("reconciles", "Passes over a sandbox.")
-        self.failures = Counter("reconcile_failures", "Passes that ended in an error and are tried again.")
-        self.api_writes = Counter(
+        self._series: list[Series] = []
+        self.reconciles = self._counter("reconciles", "Passes over a sandbox.")
+        self.failures = self._counter(
+            "reconcile_failures", "Passes that ended in an error and are tried again, by reason."
+        )
+        self.passes = self._add(
+            Histogram(
+                f"{NAMESPACE}_reconcile_seconds",
+                "How long a pass took, with its requests to the API server.",
+                buckets=PASS_SECONDS,
+            )
+        )
+        self.api_writes = self._counter(
             "api_writes", "Requests to the API server that write, by verb and resource."
         )
-        self.watch_events = Counter("watch_events", "Events seen, by resource.")
-        self.events_dropped = Counter("events_dropped", "Kubernetes events that were not written, by cause.")
-        self.asks = Counter("runtime_asks", "Requests to runtimes that want to bind them, by outcome.")
-        self.claims = Counter("pool_claims", "Sandboxes that asked for a warm pod, by outcome.")
-        self._series: list[Counter | Gauge] = [
-            self.reconciles,
-            self.failures,
-            self.api_writes,
-            self.watch_events,
-            self.events_dropped,
-            self.asks,
-            self.claims,
-        ]
+        self.refusals = self._counter(
+            "refusals", "Objects that the API server did not take, by the reason that the sandbox then has."
+        )
+        self.watch_events = self._counter("watch_events", "Events seen, by resource.")
+        self.events_dropped = self._counter(
+            "events_dropped", "Kubernetes events that were not written, by cause."
+        )
+        self.asks = self._counter("runtime_asks", "Requests to runtimes, by errand and outcome.")
+        self.claims = self._counter("pool_claims", "Sandboxes that asked for a warm pod, by outcome.")
+        self.progress = Progress(namespace=NAMESPACE)
+        self._series += self.progress.series
 
     def gauge(
-        self, name: str, description: str, read: Callable[[], float | Mapping[str, float]], *, label: str = ""
+        self,
+        name: str,
+        description: str,
+        read: Callable[[], Reading],
+        *,
+        label: str | tuple[str, ...] = (),
     ) -> None:
-        self._series.append(Gauge(name, description, read, label=label))
+        self._add(Gauge(f"{NAMESPACE}_{name}", description, read, label=label))
+
+    def process(self, name: str, description: str, read: Callable[[], float]) -> None:
+        """By the names that all programs use for what is true of any process."""
+        self._add(Gauge(f"process_{name}", description, read))
 
     def text(self) -> str:
         return "".join(f"{line}\n" for series in self._series for line in series.lines())
 
+    def _counter(self, name: str, description: str) -> Counter:
+        return self._add(Counter(f"{NAMESPACE}_{name}", description))
 
-def _head(name: str, kind: str, description: str) -> Iterator[str]:
-    yield f"# HELP {name} {description}"
-    yield f"# TYPE {name} {kind}"
-
-
-def _line(name: str, labels: Mapping[str, str], value: float) -> str:
-    inside = ",".join(f'{key}="{_escape(text)}"' for key, text in labels.items())
-    return f"{name}{{{inside}}} {value:g}" if inside else f"{name} {value:g}"
-
-
-def _escape(text: str) -> str:
-    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    def _add(self, series: S) -> S:
+        self._series.append(series)
+        return series

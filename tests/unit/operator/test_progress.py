@@ -1,0 +1,138 @@
+"""What is counted of the lives of sandboxes."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from sandpod_crds.models import Sandbox, SandboxStatus
+from sandpod_crds.names import ANNOTATION_WAKE
+from sandpod_operator.progress import MOST_BEGUN, Progress
+
+NOW = datetime(2026, 1, 2, 3, 4, 5, 250_000, tzinfo=UTC)
+CREATED = "2026-01-02T03:04:05Z"
+
+
+def sandbox(*, wake: str | None = None, uid: str = "u-1", **status: Any) -> Sandbox:
+    annotations = {} if wake is None else {ANNOTATION_WAKE: wake}
+    metadata = {"name": "box", "uid": uid, "creationTimestamp": CREATED, "annotations": annotations}
+    return Sandbox.model_validate({"metadata": metadata, "spec": {}, "status": status})
+
+
+def status(**fields: Any) -> SandboxStatus:
+    return SandboxStatus.model_validate(fields)
+
+
+def running(pod: str = "p-1", **fields: Any) -> dict[str, Any]:
+    return {"phase": "Running", "podUid": pod, "startedAt": "2026-01-02T03:04:06Z", **fields}
+
+
+def lost(reason: str, **fields: Any) -> dict[str, Any]:
+    return {"conditions": [{"type": "Ready", "status": "False", "reason": reason}], **fields}
+
+
+@pytest.fixture
+def progress() -> Progress:
+    return Progress(namespace="test")
+
+
+def seconds(progress: Progress, kind: str) -> float:
+    line = next(
+        line for line in progress.starts.lines() if line.startswith(f'test_start_seconds_sum{{kind="{kind}"')
+    )
+    return float(line.split()[-1])
+
+
+def test_a_cold_start_counts_from_the_first_look(progress: Progress) -> None:
+    progress.see(sandbox(), now=NOW)
+    progress.record(sandbox(), status(phase="Starting"), now=NOW + timedelta(milliseconds=20))
+    progress.record(sandbox(phase="Starting"), status(**running()), now=NOW + timedelta(milliseconds=600))
+
+    assert seconds(progress, "cold") == pytest.approx(0.6)
+
+
+def test_a_first_look_that_comes_late_does_not_make_a_start_shorter(progress: Progress) -> None:
+    progress.see(sandbox(), now=NOW + timedelta(seconds=60))
+    progress.record(sandbox(), status(**running()), now=NOW + timedelta(seconds=61))
+
+    assert seconds(progress, "cold") == pytest.approx(60.25)
+
+
+def test_a_start_with_a_pod_out_of_a_pool_is_a_warm_one(progress: Progress) -> None:
+    progress.see(sandbox(), now=NOW)
+    progress.record(sandbox(), status(**running(pool="tools")), now=NOW)
+
+    assert progress.starts.count(kind="warm") == 1
+    assert progress.starts.count(kind="cold") == 0
+
+
+@pytest.mark.parametrize(
+    ("wake", "took"),
+    [
+        ("2026-01-02T03:04:04.250Z", 1.5),
+        ("2026-01-01T00:00:00Z", 2.75),  # from before it fell asleep
+        ("2027-01-01T00:00:00Z", 0.5),  # by a clock that is ahead
+        ("2026-01-02T03:04:04", 0.5),
+        ("now, please", 0.5),
+    ],
+)
+def test_a_wake_counts_from_its_request(progress: Progress, wake: str, took: float) -> None:
+    asleep = sandbox(wake=wake, phase="Asleep", asleepSince="2026-01-02T03:04:03Z")
+    progress.record(asleep, status(phase="Starting"), now=NOW)
+    progress.record(
+        sandbox(wake=wake, phase="Starting"), status(**running()), now=NOW + timedelta(seconds=0.5)
+    )
+
+    assert seconds(progress, "wake") == pytest.approx(took)
+    assert progress.wakes.value() == 1
+
+
+def test_falling_asleep_is_counted_once_and_by_reason(progress: Progress) -> None:
+    progress.record(sandbox(**running()), status(phase="Asleep", sleepReason="Idle"), now=NOW)
+    progress.record(
+        sandbox(phase="Asleep", sleepReason="Idle"), status(phase="Asleep", sleepReason="Paused"), now=NOW
+    )
+
+    assert progress.sleeps.value() == progress.sleeps.value(reason="Idle") == 1
+
+
+def test_a_lost_pod_is_counted_by_reason_and_its_next_start_from_the_loss(progress: Progress) -> None:
+    progress.record(sandbox(**running()), status(**lost("Evicted", phase="Starting", restarts=1)), now=NOW)
+    progress.record(
+        sandbox(phase="Starting", restarts=1),
+        status(**running("p-2", restarts=1)),
+        now=NOW + timedelta(seconds=2),
+    )
+
+    assert progress.losses.value(reason="Evicted") == 1
+    assert seconds(progress, "again") == pytest.approx(2)
+
+
+def test_a_start_that_fails_at_first_counts_from_its_cause(progress: Progress) -> None:
+    progress.see(sandbox(), now=NOW)
+    progress.record(sandbox(), status(**lost("ImageMissing", phase="Pending", startFailures=1)), now=NOW)
+    progress.record(
+        sandbox(phase="Pending", startFailures=1), status(**running()), now=NOW + timedelta(seconds=9)
+    )
+
+    assert seconds(progress, "cold") == pytest.approx(9)
+
+
+def test_a_start_whose_beginning_nobody_saw_is_not_measured(progress: Progress) -> None:
+    progress.record(sandbox(phase="Starting"), status(**running()), now=NOW)
+
+    assert progress.starts.count() == 0
+
+
+def test_a_status_that_says_the_same_counts_nothing(progress: Progress) -> None:
+    progress.record(sandbox(**running()), status(**running()), now=NOW)
+
+    assert [line for series in progress.series for line in series.lines() if not line.startswith("#")] == []
+
+
+def test_starts_that_never_end_are_forgotten(progress: Progress) -> None:
+    for number in range(MOST_BEGUN + 1):
+        progress.see(sandbox(uid=f"u-{number}"), now=NOW)
+    progress.record(sandbox(uid="u-0", phase="Starting"), status(**running()), now=NOW)
+    progress.record(sandbox(uid="u-1", phase="Starting"), status(**running()), now=NOW)
+
+    assert progress.starts.count() == 1
