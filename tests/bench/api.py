@@ -67,10 +67,14 @@ class Api:
 
     def watch(self, path: str) -> "Watch":
         """The events of a collection from now on, each with the moment at which it arrived."""
-        version = self.request("GET", path)["metadata"]["resourceVersion"]
+        return Watch(self.stream(path))
+
+    def stream(self, path: str, *, version: str | None = None) -> http.client.HTTPSConnection:
+        """The connection of such a watch, from now or a version on; its response has a line per event."""
+        version = version or self.request("GET", f"{path}?limit=1")["metadata"]["resourceVersion"]
         connection = self._connect()
         connection.request("GET", f"{path}?watch=1&resourceVersion={version}")
-        return Watch(connection)
+        return connection
 
 
 class Watch:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 # As in a pod. Tests let the runtime log every request.
 QUIETLY = ("--log-level", "info")
-BEGIN, END = "<!-- figures: begin -->", "<!-- figures: end -->"
+MARKS = ("<!-- {}: begin -->", "<!-- {}: end -->")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,8 +74,9 @@ def table(sections: Sequence[Section]) -> str:
     return "\n".join(lines)
 
 
-def publish(text: str, page: Path) -> None:
-    """Replaces the figures of the page, and nothing else of it."""
-    before, rest = page.read_text().split(BEGIN)
-    after = rest.split(END)[1]
-    page.write_text(f"{before}{BEGIN}\n{text}\n{END}{after}")
+def publish(text: str, page: Path, *, place: str = "figures") -> None:
+    """Replaces what is between the page's two marks of that name, and nothing else."""
+    begin, end = (mark.format(place) for mark in MARKS)
+    before, rest = page.read_text().split(begin)
+    after = rest.split(end)[1]
+    page.write_text(f"{before}{begin}\n{text}\n{end}{after}")
