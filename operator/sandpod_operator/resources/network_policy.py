@@ -2,9 +2,8 @@
 to. Pure. docs/networks.md says the same for people.
 """
 
-import hashlib
-import json
 from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
 from ipaddress import IPv4Network, IPv6Network, collapse_addresses, ip_network
 
 from sandpod_crds.models.network import AllowedTarget, Network, NetworkPort
@@ -18,7 +17,7 @@ from sandpod_crds.names import (
     LABEL_VERSION,
 )
 
-from ..objects import Json, entries, section
+from ..objects import Json, digest, entries, section
 from ..settings import Dns, Installation, Range
 
 # Every namespace carries its own name here; the API server sees to it.
@@ -86,9 +85,7 @@ def policy_hash(policy: Json) -> str:
     """Of all that we say in it, but for the version: an operator's upgrade rewrites no policy."""
     metadata = policy["metadata"]
     labels = {key: value for key, value in metadata["labels"].items() if key != LABEL_VERSION}
-    said = [labels, metadata["ownerReferences"], policy["spec"]]
-    text = json.dumps(said, sort_keys=True, separators=(",", ":"))
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
+    return digest([labels, metadata["ownerReferences"], policy["spec"]])
 
 
 def is_as_wanted(found: Json, wanted: Json) -> bool:
@@ -121,11 +118,9 @@ def _egress(network: Network, installation: Installation) -> Iterator[Json]:
     settings = installation.settings.network
     yield from _names(settings.dns)
     if network.egress == "Internet":
-        closed = list(closed_ranges(settings.cluster_ranges))
-        # A family that is closed as a whole has no rule: an exception must be smaller than its range.
-        blocks = [_block(each, excepted=closed) for each in EVERYTHING if each not in closed]
+        blocks = _internet(tuple(settings.cluster_ranges))
         if blocks:
-            yield {"to": blocks}
+            yield {"to": [{"ipBlock": {"cidr": cidr, "except": list(holes)}} for cidr, holes in blocks]}
     elif network.egress == "Restricted":
         yield from (_allowed(target) for target in network.allow)
 
@@ -137,6 +132,19 @@ def closed_ranges(cluster_ranges: Iterable[Range]) -> Iterator[Range]:
     v6 = [each for each in ranges if isinstance(each, IPv6Network)]
     yield from v4
     yield from collapse_addresses([*v6, *map(_by_nat64, v4)])
+
+
+# The same for every sandbox, and much of the work of a policy.
+@lru_cache(maxsize=8)
+def _internet(cluster_ranges: tuple[Range, ...]) -> list[tuple[str, list[str]]]:
+    """Of each family, everything and the holes in it."""
+    closed = list(closed_ranges(cluster_ranges))
+    return [
+        (str(family), [str(hole) for hole in closed if hole.version == family.version])
+        for family in EVERYTHING
+        # One that is closed as a whole has no rule: an exception must be smaller than its range.
+        if family not in closed
+    ]
 
 
 def _by_nat64(network: IPv4Network) -> IPv6Network:
@@ -157,11 +165,6 @@ def _allowed(target: AllowedTarget) -> Json:
     if target.ports:
         rule["ports"] = [_range(port) for port in target.ports]
     return rule
-
-
-def _block(everything: Range, *, excepted: Iterable[Range]) -> Json:
-    holes = [str(each) for each in excepted if each.version == everything.version]
-    return {"ipBlock": {"cidr": str(everything), "except": holes}}
 
 
 def _pods(namespace: str, labels: Mapping[str, str]) -> Json:
