@@ -132,6 +132,7 @@ def test_kubectl_lists_sandboxes_by_each_of_their_names(kubectl: Kubectl, change
         ("sandbox.spec.ports", "from 1024 to 65535, not 3000"),
         ("sandboxtemplate.spec", "Environment variables of every command"),
         ("sandboxpool.spec", "How many unclaimed pods to keep warm"),
+        ("sandboxpolicy.spec.maxSandboxes", "The oldest ones may start"),
     ],
 )
 def test_kubectl_explains_the_fields(kubectl: Kubectl, field: str, words: str) -> None:

@@ -13,6 +13,7 @@ class Bad(NamedTuple):
 
 
 DURATION = "write a duration such as 45s, 10m or 1h30m, or whole seconds such as 600"
+POLICY = "SandboxPolicy"
 WALLED = {"egress": "Restricted"}
 
 
@@ -210,6 +211,43 @@ BAD: dict[str, Bad] = {
         "spec.minReadyAge",
         "from 0s to 24h",
         "SandboxPool",
+    ),
+    # What the platform team allows
+    "fewer than no sandboxes": Bad({"maxSandboxes": -1}, "spec.maxSandboxes", "from 0 to 100000", POLICY),
+    "a resource of no name": Bad(
+        {"maxResources": {"cores": 2}}, "spec.maxResources", "the resources are cpu, memory", POLICY
+    ),
+    "a workspace in GB": Bad(
+        {"maxWorkspaceSize": "10GB"}, "spec.maxWorkspaceSize", "write a size of at least 1Mi", POLICY
+    ),
+    "a pattern with a scheme": Bad(
+        {"allowedImages": ["https://registry.example.com/*"]},
+        "spec.allowedImages[0]",
+        "without spaces and without https://",
+        POLICY,
+    ),
+    "no image at all": Bad({"allowedImages": []}, "spec.allowedImages", "at least 1 items", POLICY),
+    "asleep at once": Bad({"maxSleepAfter": 0}, "spec.maxSleepAfter", "leave it out for no limit", POLICY),
+    "an unknown egress": Bad(
+        {"allowedEgress": ["Some"]}, "spec.allowedEgress[0]", "supported values", POLICY
+    ),
+    "a range beyond its prefix": Bad(
+        {"allowedDestinations": ["10.1.0.0/8"]},
+        "spec.allowedDestinations[0]",
+        "write the first address of the range",
+        POLICY,
+    ),
+    "a selector without values": Bad(
+        {"namespaceSelector": {"matchExpressions": [{"key": "team", "operator": "In"}]}},
+        "spec.namespaceSelector.matchExpressions[0]",
+        "In and NotIn need values",
+        POLICY,
+    ),
+    "a selector with too many values": Bad(
+        {"namespaceSelector": {"matchExpressions": [{"key": "team", "operator": "Exists", "values": ["a"]}]}},
+        "spec.namespaceSelector.matchExpressions[0]",
+        "Exists and DoesNotExist have none",
+        POLICY,
     ),
     # Misspelt
     "misspelt field": Bad({"sleepafter": "10m"}, "spec.sleepafter", "unknown field"),

@@ -9,6 +9,7 @@ from sandpod_crds.models import (
     Condition,
     PortStatus,
     Sandbox,
+    SandboxPolicy,
     SandboxPool,
     SandboxStatus,
     SandboxTemplate,
@@ -124,3 +125,15 @@ def test_a_pool_and_a_template_are_read_with_their_defaults() -> None:
     assert (pool.spec.replicas, pool.spec.min_ready_age, pool.spec.template_ref.name) == (1, 0, "t")
     template = SandboxTemplate.model_validate({"metadata": {"name": "t"}, "spec": {"image": "busybox"}})
     assert template.spec.image == "busybox"
+
+
+def test_a_policy_tells_what_is_not_limited_from_what_is_forbidden() -> None:
+    policy = SandboxPolicy.model_validate(
+        {"metadata": {"name": "p"}, "spec": {"maxSandboxes": 0, "maxSleepAfter": "1h"}}
+    )
+    assert (policy.spec.max_sandboxes, policy.spec.max_sleep_after) == (0, 3600)
+    assert (policy.spec.max_resources, policy.spec.allowed_images, policy.spec.allow_keep_alive) == (
+        None,
+        None,
+        None,
+    )
