@@ -18,7 +18,7 @@ source=${choice% *} image=${choice#* }
 # The policy is mounted from the cache: a fresh clone elsewhere must not mean another cluster.
 policy=$SANDPOD_CACHE/audit-policy.yaml
 config=$("$HERE/kind-config.sh" "$source" "$workers" "$policy")
-want=$(cat - "$HERE"/{audit-policy.yaml,network.sh} <<<"$image $config" | hash_of)
+want=$(cat - "$HERE"/{audit-policy.yaml,network.sh,storage.sh} <<<"$image $config" | hash_of)
 is_ours() { [ "$(limited 5 docker exec "$node" cat /kind/sandpod 2>/dev/null)" = "$want" ]; }
 is_healthy() {
   [ -s "$KUBECONFIG" ] || kind export kubeconfig --name "$cluster"
@@ -36,7 +36,10 @@ fi
 cp "$HERE/audit-policy.yaml" "$policy"
 step "creating the cluster $cluster of $((workers + 1)) node(s) from ${image%@*}" \
   kind create cluster --name "$cluster" --image "$image" --config - <<<"$config"
-[ "$source" = published ] || step "connecting the pods" "$HERE/network.sh"
+if [ "$source" = built ]; then
+  step "connecting the pods" "$HERE/network.sh"
+  step "opening the volumes" "$HERE/storage.sh"
+fi
 step "waiting for nodes" kubectl wait --for=condition=Ready node --all --timeout=120s
 step "waiting for DNS" kubectl -n kube-system wait --for=condition=Available deployment/coredns --timeout=120s
 docker exec -i "$node" sh -c 'cat > /kind/sandpod' <<<"$want"
