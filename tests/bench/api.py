@@ -58,7 +58,8 @@ class Api:
     def raw(self, method: str, path: str, body: Json | None = None) -> bytes:
         """Like `request`, for answers that are not JSON."""
         data = None if body is None else json.dumps(body)
-        self._connection.request(method, path, data, {"Content-Type": "application/json"})
+        kind = "application/merge-patch+json" if method == "PATCH" else "application/json"
+        self._connection.request(method, path, data, {"Content-Type": kind})
         response = self._connection.getresponse()
         content = response.read()
         if response.status >= 300:
