@@ -15,10 +15,12 @@ from .kinds import SANDBOX
 from .observations import Errand, Outcome
 from .plan import Ask, Plan, Removal, Tone, Verb, Write
 from .pods import PodFacts
+from .pool.claim import Reading
+from .pool.take import end_of_patience, environment_of, take_a_warm_pod
 from .reasons import Reason, sentence
 from .settings import Installation
 from .situation import Situation
-from .workspace import make_the_workspace, tend_the_workspace
+from .workspace import make_the_workspace, tend_the_workspace, volume_is_coming
 
 # A pod that is still there so long after its grace period has a node that will not report its end.
 GRACE_OVERDUE = timedelta(seconds=30)
@@ -186,6 +188,9 @@ def name_the_obstacle(case: Case) -> Plan | None:
     pod = case.pod
     if pod is None or pod.obstacle is None or case.alive:
         return None
+    if pod.obstacle.reason is Reason.UNSCHEDULABLE and volume_is_coming(case):
+        # The scheduler looks again by itself as soon as the volume is there.
+        return None
     reason, detail = pod.obstacle.reason, pod.obstacle.message
     case.draft.mark_obstructed(pod, image=case.image, reason=reason, detail=detail)
     case.draft.observe_wake(case.wake)
@@ -199,6 +204,8 @@ def wait_for_the_setup(case: Case) -> Plan | None:
     pod = case.pod
     if pod is None or not case.setting_up:
         return None
+    if (until := end_of_patience(case)) is not None:
+        return Plan(ask=case.ask(Errand.SETUP), look_again_at=until)
     answer = case.answer_to(Errand.SETUP) or case.bind
     case.draft.mark_setting_up(pod, image=case.image, result=answer.setup if answer is not None else None)
     case.draft.observe_wake(case.wake)
@@ -222,9 +229,19 @@ def wait_for_the_runtime(case: Case) -> Plan | None:
             case.lose(Reason.RUNTIME_NOT_ANSWERING, f"{case.settings.start_timeout_seconds:g} seconds")
             return case.settle(remove=_removal(pod))
         look_again_at = deadline
-    case.draft.mark_starting(pod, image=case.image, reason=reason)
-    case.draft.observe_wake(case.wake)
+    environment = environment_of(case)
+    if isinstance(environment, Reading):
+        return Plan(reading=environment)
+    if environment is not None and environment.problem is not None:
+        case.lose(Reason.CONFIG_MISSING, environment.problem)
+        return case.settle(remove=_removal(pod))
     ask = case.ask(Errand.BIND, subject=case.sleep_after_text)
+    if (until := end_of_patience(case)) is not None:
+        return Plan(ask=ask, look_again_at=until)
+    if reason is Reason.STARTING and pod.cold:
+        reason = Reason.STARTING_COLD
+    case.draft.mark_starting(pod, image=case.image, reason=reason, detail=pod.cold)
+    case.draft.observe_wake(case.wake)
     return case.settle(ask=ask, look_again_at=look_again_at)
 
 
@@ -253,7 +270,9 @@ def keep_it_running(case: Case) -> Plan | None:
     case.draft.mark_running(pod, answer=bind, image=case.image, setup=setup.setup if setup else None)
     if bind is not None:
         case.draft.observe_wake(case.wake)
-        case.tell(Reason.STARTED, f"The runtime answers in the pod {pod.name}.", tone=Tone.NORMAL)
+        if pod.claimed_at is None:
+            # Not of a claim: many come at a time, and each is told by its status.
+            case.tell(Reason.STARTED, f"The runtime answers in the pod {pod.name}.", tone=Tone.NORMAL)
     elif not pod.node_responds and case.draft.ready_reason != Reason.NODE_NOT_RESPONDING:
         detail = pod.node or ""
         case.tell(
@@ -317,6 +336,7 @@ PHASES: tuple[Callable[[Case], Plan | None], ...] = (
     stay_asleep,
     know_the_spec,
     respect_the_name,
+    take_a_warm_pod,
     make_the_workspace,
     fence_the_network,
     start_a_pod,

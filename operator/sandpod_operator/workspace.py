@@ -32,6 +32,9 @@ def tend_the_workspace(case: "Case") -> Plan | None:
         return None
     if claim.deleted or not _is_ours(claim, case) or case.refusal_of(CLAIM) is not None:
         return None
+    if case.pod is not None and case.pod.claimed_at is not None and not case.bound:
+        # Whoever waits for a warm pod does not wait for this too.
+        return None
     change = _changes(claim, workspace, case)
     return case.write(_patch(claim, change)) if change else None
 
@@ -90,6 +93,12 @@ def provisioning_deadline(case: "Case") -> datetime | None:
     return due if case.now < due else None
 
 
+def volume_is_coming(case: "Case") -> bool:
+    """The claim is so new that to wait for its volume is nothing to speak of."""
+    claim = case.claim
+    return claim is not None and case.now < claim.created_at + PROVISIONED_WITHIN
+
+
 def _scratch(case: "Case") -> Verdict:
     setup = case.draft.setup
     if setup is not None and setup.result == "Failed":
@@ -105,8 +114,9 @@ def _scratch(case: "Case") -> Verdict:
 
 def _is_ours(claim: ClaimFacts, case: "Case") -> bool:
     """Made for this sandbox, or left by an earlier one of its name, or brought by its warm pod."""
-    pool = case.pod.pool_uid if case.pod is not None else None
-    return claim.owner.get("uid") in (None, case.uid, pool)
+    held = case.pod.workspace_claim if case.pod is not None else None
+    brought = claim.name in (held, case.status.workspace_claim)
+    return claim.owner.get("uid") in (None, case.uid, case.pool_uid if brought else None)
 
 
 def _creation(case: "Case", workspace: Workspace) -> Write:
