@@ -4,7 +4,18 @@ import argparse
 import datetime
 import json
 
-from tests.bench import cold_start, exec_latency, footprint, loopback, runtime_start, transfers, writes
+from tests.bench import (
+    claims,
+    cold_start,
+    exec_latency,
+    footprint,
+    loopback,
+    pods,
+    runtime_start,
+    transfers,
+    wake,
+    writes,
+)
 from tests.bench.api import Api
 from tests.bench.cluster import KUBECONFIG, ROOT, SYSTEM, kubectl
 from tests.bench.stats import Section, machine, publish, table
@@ -39,10 +50,12 @@ def run(rounds: int) -> list[Section]:
     # First, for the cluster goes on clearing away after its own suites.
     alone = _without_a_cluster(rounds)
     api = Api(KUBECONFIG)
-    cold_start.prepare(api)
+    pods.prepare(api)
     try:
         return [
             cold_start.measure(api, rounds=rounds),
+            wake.measure(Api(KUBECONFIG), rounds=rounds),
+            claims.measure(Api(KUBECONFIG), rounds=rounds),
             runtime_start.measure(_default_image(), rounds=rounds),
             # A new connection for each: the API server closes one that was idle through the suite before.
             exec_latency.measure(Api(KUBECONFIG), rounds=200),
@@ -51,7 +64,7 @@ def run(rounds: int) -> list[Section]:
             *alone,
         ]
     finally:
-        cold_start.clean_up(Api(KUBECONFIG))
+        pods.clean_up(Api(KUBECONFIG))
 
 
 def _without_a_cluster(rounds: int) -> list[Section]:

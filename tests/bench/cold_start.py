@@ -5,16 +5,11 @@ difference is what Sandpod adds: its operator, its interpreter, the bind and the
 """
 
 import time
-from collections.abc import Mapping
 from dataclasses import dataclass
 
-from tests.bench.api import Api, Json, RefusedError, Watch, condition
+from tests.bench import pods as on
+from tests.bench.api import Api, Watch, condition
 from tests.bench.stats import Row, Section, p50, pair
-
-NAMESPACE = "sandpod-bench"
-PODS = f"/api/v1/namespaces/{NAMESPACE}/pods"
-SANDBOXES = f"/apis/sandpod.dev/v1alpha1/namespaces/{NAMESPACE}/sandboxes"
-RUN = f"/apis/run.sandpod.dev/v1alpha1/namespaces/{NAMESPACE}/sandboxes"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,12 +25,12 @@ class ColdStart:
 
 def measure(api: Api, *, rounds: int) -> Section:
     """Alternates raw pods and sandboxes; the first of each is not counted."""
-    pods, sandboxes = api.watch(PODS), api.watch(SANDBOXES)
+    pods, sandboxes = api.watch(on.PODS), api.watch(on.SANDBOXES)
     raw: list[float] = []
     cold: list[ColdStart] = []
-    template = _raw_template(api, pods, sandboxes)
+    template = on.raw_template(api, pods, sandboxes)
     for i in range(rounds + 1):
-        raw_seconds = _raw_pod(api, pods, template, f"raw-{i}")
+        raw_seconds = on.raw_pod(api, pods, template, f"raw-{i}")
         start = _sandbox(api, pods, sandboxes, f"cold-{i}")
         if i:
             raw.append(raw_seconds)
@@ -81,9 +76,9 @@ def _rows(raw: list[float], cold: list[ColdStart]) -> list[Row]:
 
 def _sandbox(api: Api, pods: Watch, sandboxes: Watch, name: str) -> ColdStart:
     began = time.perf_counter()
-    api.request("POST", SANDBOXES, _manifest(name))
-    ready = _ready(sandboxes, name)
-    api.request("POST", f"{RUN}/{name}/proxy/api/execute", {"command": "true"})
+    api.request("POST", on.SANDBOXES, on.manifest(name))
+    ready = on.ready(sandboxes, name)
+    on.execute(api, name)
     answered = time.perf_counter()
     moments: dict[str, float] = {}
     for moment, event in pods.events(name):
@@ -94,7 +89,7 @@ def _sandbox(api: Api, pods: Watch, sandboxes: Watch, name: str) -> ColdStart:
         if obj["status"].get("podIP"):
             moments["running"] = moment
             break
-    _delete(api, pods, f"{SANDBOXES}/{name}", name)
+    on.delete(api, pods, f"{on.SANDBOXES}/{name}", name)
     return ColdStart(
         pod_created=moments["created"] - began,
         scheduled=moments["scheduled"] - began,
@@ -102,60 +97,3 @@ def _sandbox(api: Api, pods: Watch, sandboxes: Watch, name: str) -> ColdStart:
         ready=ready - began,
         answered=answered - began,
     )
-
-
-def _raw_pod(api: Api, pods: Watch, template: Json, name: str) -> float:
-    began = time.perf_counter()
-    api.request(
-        "POST", PODS, {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": template}
-    )
-    seconds = _ready(pods, name) - began
-    _delete(api, pods, f"{PODS}/{name}", name)
-    return seconds
-
-
-def _raw_template(api: Api, pods: Watch, sandboxes: Watch) -> Json:
-    """The spec of a sandbox's pod with `sleep` in the runtime's place."""
-    name = "template"
-    api.request("POST", SANDBOXES, _manifest(name))
-    _ready(sandboxes, name)
-    spec: Json = api.request("GET", f"{PODS}/{name}")["spec"]
-    _delete(api, pods, f"{SANDBOXES}/{name}", name)
-    assert not spec.get("volumes"), "a sandbox of the default image has no volume"
-    container = spec["containers"][0]
-    kept: Mapping[str, Json] = {k: container[k] for k in ("name", "image", "resources", "securityContext")}
-    return {
-        "automountServiceAccountToken": False,
-        "enableServiceLinks": False,
-        "terminationGracePeriodSeconds": 0,
-        "securityContext": spec["securityContext"],
-        "containers": [{**kept, "command": ["sleep", "3600"]}],
-    }
-
-
-def _manifest(name: str) -> Json:
-    return {"apiVersion": "sandpod.dev/v1alpha1", "kind": "Sandbox", "metadata": {"name": name}}
-
-
-def _ready(watch: Watch, name: str) -> float:
-    return next(moment for moment, event in watch.events(name) if condition(event["object"], "Ready"))
-
-
-def _delete(api: Api, pods: Watch, path: str, name: str) -> None:
-    """Waits until the pod is gone, so that its end does not disturb the next start."""
-    api.request("DELETE", path)
-    next(moment for moment, event in pods.events(name) if event["type"] == "DELETED")
-
-
-def prepare(api: Api) -> None:
-    """A namespace of our own."""
-    try:
-        api.request("POST", "/api/v1/namespaces", {"metadata": {"name": NAMESPACE}})
-    except RefusedError as refused:
-        if refused.status != 409:
-            raise
-
-
-def clean_up(api: Api) -> None:
-    """Removes the namespace with all that is left in it."""
-    api.request("DELETE", f"/api/v1/namespaces/{NAMESPACE}")

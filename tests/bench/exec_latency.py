@@ -9,7 +9,7 @@ from sandpod_crds import keys
 
 from tests.bench.api import Api, Json
 from tests.bench.cluster import installation_key, python_in
-from tests.bench.cold_start import NAMESPACE, RUN, SANDBOXES
+from tests.bench.pods import NAMESPACE, RUN, SANDBOXES
 from tests.bench.stats import Row, Section, ms, p50, pair
 
 DIRECT = """

@@ -2,7 +2,7 @@
 
 from tests.bench.api import Api
 from tests.bench.cluster import kubectl, python_in
-from tests.bench.cold_start import NAMESPACE, RUN, SANDBOXES
+from tests.bench.pods import NAMESPACE, RUN, SANDBOXES
 from tests.bench.stats import Row, Section
 
 IDLE_SECONDS = 30

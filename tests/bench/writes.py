@@ -10,7 +10,7 @@ import time
 
 from tests.bench.api import Api
 from tests.bench.cluster import SYSTEM, kubectl
-from tests.bench.cold_start import NAMESPACE, SANDBOXES
+from tests.bench.pods import NAMESPACE, SANDBOXES
 from tests.bench.stats import Row, Section
 
 COUNTER = re.compile(r"^apiserver_request_total\{(?P<labels>[^}]*)\} (?P<value>\S+)$", re.MULTILINE)

@@ -1,0 +1,124 @@
+"""Warm claims: Sandbox created → first exec answered, when a pool has pods waiting. One at a time beside raw
+pods, and then many a second while the pool refills.
+"""
+
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+from tests.bench import pods as on
+from tests.bench.api import Api, Json, Watch, condition
+from tests.bench.cluster import KUBECONFIG
+from tests.bench.stats import Row, Section, ms, p50, p99, pair
+
+T = TypeVar("T")
+
+POOL = "warm"
+SINGLE = 4
+# What the storm takes, less what two cores can refill meanwhile.
+STORM_POOL = 180
+PER_SECOND, SECONDS = 20, 10
+# So many fit on a node of two cores only if they ask for next to nothing.
+SMALL: Json = {"resources": {"requests": {"cpu": "1m", "memory": "16Mi", "ephemeral-storage": "16Mi"}}}
+
+
+def measure(api: Api, *, rounds: int) -> Section:
+    """The first of each is not counted."""
+    pods, sandboxes = api.watch(on.PODS), api.watch(on.SANDBOXES)
+    template = on.raw_template(api, pods, sandboxes)
+    api.request("POST", f"{on.OURS}/sandboxtemplates", on.manifest(POOL, SMALL, kind="SandboxTemplate"))
+    pool: Json = {"replicas": SINGLE, "templateRef": {"name": POOL}}
+    api.request("POST", f"{on.OURS}/sandboxpools", on.manifest(POOL, pool, kind="SandboxPool"))
+    raw: list[float] = []
+    warm: list[float] = []
+    for i in range(rounds + 1):
+        seconds = on.raw_pod(api, pods, template, f"raw-claim-{i}")
+        _filled(api, SINGLE)
+        claimed = _claim(api, sandboxes, f"claim-{i}")
+        api.request("DELETE", f"{on.SANDBOXES}/claim-{i}")
+        if i:
+            raw.append(seconds)
+            warm.append(claimed)
+    rows = [
+        Row(what="raw pod, create → Ready", figure=pair(raw), how="p50 / p90"),
+        Row(
+            what="Sandbox created → first exec answered, warm",
+            figure=pair(warm),
+            how=f"p50 / p90; one at a time, {rounds} of each in turn",
+        ),
+        Row(what="ratio of the two p50", figure=f"{p50(warm) / p50(raw):.2f}", goal="≤ 0.25"),
+        *_storm(api, sandboxes, raw=p50(raw)),
+    ]
+    pods.close()
+    sandboxes.close()
+    for plural in ("sandboxpools", "sandboxtemplates"):
+        api.request("DELETE", f"{on.OURS}/{plural}/{POOL}")
+    return Section(title="Warm claim", rows=rows)
+
+
+def _storm(api: Api, sandboxes: Watch, *, raw: float) -> list[Row]:
+    api.request("PATCH", f"{on.OURS}/sandboxpools/{POOL}", {"spec": {"replicas": STORM_POOL}})
+    _filled(api, STORM_POOL)
+    count = PER_SECOND * SECONDS
+    clients = threading.local()
+
+    def client() -> Api:
+        if not hasattr(clients, "api"):
+            clients.api = Api(KUBECONFIG)
+        return clients.api
+
+    def one(i: int) -> tuple[float, str]:
+        seconds = _claim(client(), sandboxes, f"storm-{i}")
+        pool = client().request("GET", f"{on.SANDBOXES}/storm-{i}")["status"].get("pool")
+        client().request("DELETE", f"{on.SANDBOXES}/storm-{i}")
+        return seconds, "warm" if pool else "cold"
+
+    with ThreadPoolExecutor(max_workers=64) as workers:
+        results = list(_paced(count, lambda i: workers.submit(one, i)))
+        done = [result.result() for result in results]
+    times = [seconds for seconds, _ in done]
+    cold = sum(kind == "cold" for _, kind in done)
+    return [
+        Row(
+            what=f"{PER_SECOND} a second for {SECONDS} s from a pool of {STORM_POOL}",
+            figure=pair(times),
+            how=f"p50 / p90; {len(times)} of {count} answered, {cold} of them by a cold start; "
+            f"each is deleted after its answer",
+        ),
+        Row(
+            what="of these, p99",
+            figure=ms(p99(times)),
+            goal=f"< {ms(raw)}, the raw pod's p50",
+        ),
+    ]
+
+
+def _paced(count: int, submit: Callable[[int], T]) -> list[T]:
+    """At even distances, whether the ones before have ended or not."""
+    began = time.perf_counter()
+    results: list[T] = []
+    for i in range(count):
+        time.sleep(max(0.0, began + i / PER_SECOND - time.perf_counter()))
+        results.append(submit(i))
+    return results
+
+
+def _claim(api: Api, sandboxes: Watch, name: str) -> float:
+    began = time.perf_counter()
+    api.request("POST", on.SANDBOXES, on.manifest(name, {"poolRef": {"name": POOL}}))
+    next(moment for moment, event in sandboxes.events(name) if condition(event["object"], "Ready"))
+    on.execute(api, name)
+    return time.perf_counter() - began
+
+
+def _filled(api: Api, count: int) -> None:
+    """Until the pool has so many pods to give."""
+    deadline = time.perf_counter() + 300
+    while time.perf_counter() < deadline:
+        status: Json = api.request("GET", f"{on.OURS}/sandboxpools/{POOL}").get("status") or {}
+        if (status.get("readyReplicas") or 0) >= count:
+            return
+        time.sleep(0.1)
+    raise TimeoutError(f"the pool has not {count} ready pods after 300 s")
