@@ -20,6 +20,9 @@ import yaml
 
 Json = dict[str, Any]
 
+# A connection that was idle for longer may have been closed by the API server.
+LONGEST_IDLE = 20.0
+
 
 class RefusedError(Exception):
     """The API server answered with an error status."""
@@ -47,6 +50,7 @@ class Api:
         address = urlsplit(str(cluster["server"]))
         self._host, self._port = address.hostname or "", address.port or 443
         self._connection = self._connect()
+        self._used = time.monotonic()
 
     def _connect(self) -> http.client.HTTPSConnection:
         return http.client.HTTPSConnection(self._host, self._port, context=self._context, timeout=120)
@@ -59,6 +63,9 @@ class Api:
         """Like `request`, for answers that are not JSON."""
         data = None if body is None else json.dumps(body)
         kind = "application/merge-patch+json" if method == "PATCH" else "application/json"
+        if time.monotonic() - self._used > LONGEST_IDLE:
+            self._connection.close()  # the next request connects again
+        self._used = time.monotonic()
         self._connection.request(method, path, data, {"Content-Type": kind})
         response = self._connection.getresponse()
         content = response.read()
