@@ -1,25 +1,13 @@
-"""Asks cyclonus what NetworkPolicies mean: it reads them by Kubernetes' documentation and knows nothing of
-ours. hack/tools/cyclonus builds it.
-"""
+"""Traffic, and cyclonus' judgement of it: may it pass these NetworkPolicies?"""
 
-import json
-import shutil
-import subprocess
 from collections.abc import Generator, Iterable
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
-BUILD = Path(__file__).parents[2] / "hack/tools/cyclonus/build.sh"
-# Of a first build, which compiles a few hundred packages.
-BUILD_SECONDS = 900
+from tests.support import judges
 
 Json = dict[str, Any]
-
-
-def has_go() -> bool:
-    return shutil.which("go") is not None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,29 +46,16 @@ class Traffic:
 
 
 class Judge:
-    def __init__(self, process: "subprocess.Popen[str]") -> None:
-        self._process = process
+    def __init__(self, ask: judges.Ask) -> None:
+        self._ask = ask
 
     def passes(self, policies: Iterable[Json], traffic: Iterable[Traffic]) -> list[bool]:
         """Of each, whether its source may send it and its destination may be sent it."""
         question = {"policies": list(policies), "traffic": [each.to_json() for each in traffic]}
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        self._process.stdin.write(json.dumps(question) + "\n")
-        self._process.stdin.flush()
-        answer = self._process.stdout.readline()
-        assert answer, "cyclonus has ended"
-        return [verdict["leaves"] and verdict["enters"] for verdict in json.loads(answer)]
+        return [verdict["leaves"] and verdict["enters"] for verdict in self._ask(question)]
 
 
 @contextmanager
 def judging() -> Generator[Judge]:
-    built = subprocess.run([BUILD], check=True, stdout=subprocess.PIPE, text=True, timeout=BUILD_SECONDS)
-    program = built.stdout.strip()
-    with subprocess.Popen([program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
-        try:
-            yield Judge(process)
-        finally:
-            assert process.stdin is not None
-            process.stdin.close()
-            process.wait(timeout=10)
+    with judges.judging("cyclonus") as ask:
+        yield Judge(ask)

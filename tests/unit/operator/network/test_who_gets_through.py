@@ -10,7 +10,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.support.network_judge import BUILD_SECONDS, Judge, Peer, Traffic, has_go, judging
+from tests.support.judges import BUILD_SECONDS, has_go
+from tests.support.network_judge import Judge, Peer, Traffic, judging
 from tests.support.network_policies import (
     FAR_SANDBOX,
     FAR_UID,
