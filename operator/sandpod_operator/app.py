@@ -3,7 +3,6 @@
 import asyncio
 import logging
 import os
-from collections import Counter
 from collections.abc import Coroutine
 from typing import Any
 
@@ -15,11 +14,15 @@ from .bootstrap import find_runtime_mount, installation_key, wait_until_installe
 from .certificates import Certificates
 from .events import Recorder
 from .execute import Executor
+from .gauges import add_gauges
 from .health import Health, serve
 from .kinds import Kind
 from .metrics import Metrics
-from .objects import Json, section
-from .observations import Answer, Key
+from .objects import Json
+from .observations import Answer, Errand, Key
+from .pool.look import concerned
+from .pool.pools import Pools
+from .pool.reconcile import PoolReconciler
 from .reconcile import Reconciler
 from .resync import Resync
 from .runtime_client import RuntimeClient
@@ -30,6 +33,8 @@ from .workqueue import WorkQueue
 
 # Each waits for the API server most of the time. More would only queue up there.
 WORKERS = 32
+# A pool's pods are made one after the other, so that whoever claims one finds the API server free.
+POOL_WORKERS = 4
 
 log = logging.getLogger(__name__)
 
@@ -39,6 +44,7 @@ class App:
         loop = asyncio.get_running_loop()
         self.store = Store()
         self.queue: WorkQueue[Key] = WorkQueue(clock=loop)
+        self.pool_queue: WorkQueue[Key] = WorkQueue(clock=loop)
         self.metrics = Metrics()
         # Set when a part has died: the process ends, and starts anew.
         self.broken = asyncio.Event()
@@ -49,6 +55,7 @@ class App:
         self._health: Health | None = None
         self._kube: Kube | None = None
         self._runtimes: RuntimeClient | None = None
+        self._pools: Pools | None = None
         self._server: web.AppRunner | None = None
 
     @property
@@ -70,23 +77,56 @@ class App:
             key=key, answered=self._answered, metrics=self.metrics, now=utc_now
         )
         recorder = Recorder(cluster=kube, instance=os.uname().nodename, metrics=self.metrics, now=utc_now)
+        pools = self._pools = Pools(
+            cluster=kube,
+            store=self.store,
+            metrics=self.metrics,
+            now=utc_now,
+            changed=self.pool_queue.add,
+        )
         executor = Executor(
-            cluster=kube, store=self.store, teller=recorder, asker=runtimes, metrics=self.metrics, now=utc_now
+            cluster=kube,
+            store=self.store,
+            teller=recorder,
+            asker=runtimes,
+            pools=pools,
+            metrics=self.metrics,
+            now=utc_now,
         )
         reconciler = Reconciler(
             store=self.store,
             queue=self.queue,
             executor=executor,
+            pools=pools,
             installation=installation,
             metrics=self.metrics,
             now=utc_now,
         )
-        resync = Resync(cluster=kube, store=self.store, queue=self.queue, clock=self._clock)
+        pool_reconciler = PoolReconciler(
+            cluster=kube,
+            store=self.store,
+            queue=self.pool_queue,
+            pools=pools,
+            installation=installation,
+            metrics=self.metrics,
+            now=utc_now,
+        )
+        resync = Resync(
+            cluster=kube,
+            store=self.store,
+            queue=self.queue,
+            pool_queue=self.pool_queue,
+            clock=self._clock,
+        )
         health = self._health = Health(queue=self.queue, resync=resync, clock=self._clock)
-        self._count(health, runtimes)
+        add_gauges(
+            self.metrics, store=self.store, queue=self.queue, runtimes=runtimes, health=health, resync=resync
+        )
         self._server = await serve(health, self.metrics)
         for number in range(WORKERS):
             self._spawn(f"worker {number}", reconciler.work())
+        for number in range(POOL_WORKERS):
+            self._spawn(f"pool worker {number}", pool_reconciler.work())
         self._spawn("events", recorder.run())
         self._spawn("resync", resync.run())
         self._spawn("heartbeat", health.beat())
@@ -113,8 +153,12 @@ class App:
             self._health.event_seen()
         for key in kind.concerns(obj, self.store.sandboxes):
             self.queue.add(key)
+        for key in concerned(kind, obj, self.store):
+            self.pool_queue.add(key)
 
     def _answered(self, key: Key, answer: Answer) -> None:
+        if answer.errand is Errand.BIND and self._pools is not None:
+            self._pools.bound(key)
         if self.store.put_answer(key, answer):
             self.queue.add(key)
 
@@ -127,18 +171,3 @@ class App:
         if not task.cancelled():
             log.critical("%s has ended, and so does the operator", task.get_name(), exc_info=task.exception())
             self.broken.set()
-
-    def _count(self, health: Health, runtimes: RuntimeClient) -> None:
-        gauge = self.metrics.gauge
-        gauge("queue_depth", "Sandboxes that wait to be looked at.", lambda: len(self.queue))
-        gauge("queue_delayed", "Sandboxes to be looked at later.", lambda: self.queue.delayed)
-        gauge("queue_oldest_seconds", "For how long the oldest has waited.", self.queue.oldest)
-        gauge("asking", "Runtimes that are being asked to answer.", lambda: len(runtimes))
-        gauge("loop_lag_seconds", "How late the event loop is.", lambda: health.lag)
-        gauge("last_event_age_seconds", "Since the last watch event; -1 before one.", health.last_event_age)
-        gauge("pods", "Pods of sandboxes.", lambda: len(self.store.pods))
-        gauge("sandboxes", "Sandboxes by phase.", self._phases, label="phase")
-
-    def _phases(self) -> dict[str, float]:
-        found = (self.store.sandboxes.get(key) for key in self.store.sandboxes)
-        return dict(Counter(str(section(obj or {}, "status").get("phase", "New")) for obj in found))

@@ -19,7 +19,10 @@ from .kinds import POD, Kind
 from .objects import Json, owner_reference
 from .observations import Answer, Errand, Outcome, Refusal
 from .plan import Ask, Notice, Plan, Removal, Tone, Write
-from .pods import ANNOTATION_POD_HASH
+from .pods import ANNOTATION_COLD, ANNOTATION_POD_HASH
+from .pool.claim import ColdStart, Reading
+from .pool.pod import shape_of
+from .pool.take import environment_of
 from .reasons import Reason, sentence
 from .resources.claim import workspace_name
 from .resources.pod import Frame, bind_env, build_pod, overridden_fields, sandbox_image, spec_hash
@@ -49,12 +52,16 @@ class Case:
         self._answers = situation.answers
         self._refusals = situation.refusals
         self._claims = situation.claims
+        self.offer = situation.offer
+        self.environment = situation.environment
+        self.walled = situation.walled
         recorded = self.pod.template if self.pod is not None else None
         self.effective: Effective = effective_spec(sandbox, situation.source, recorded=recorded)
         self.spec = self.effective.spec
         self.draft = Draft(sandbox, now=now)
         self.image = sandbox_image(self.spec, installation=installation)
         self._notices: list[Notice] = []
+        self._cold = ""
 
     # Questions
 
@@ -164,6 +171,13 @@ class Case:
         return held or self.status.workspace_claim or workspace_name(self.sandbox.metadata.name)
 
     @property
+    def pool_uid(self) -> str | None:
+        """Of the pool that its pod comes from, or may come from."""
+        if self.pod is not None:
+            return self.pod.pool_uid
+        return self.offer.pool.metadata.uid if self.offer is not None else None
+
+    @property
     def claim(self) -> ClaimFacts | None:
         return self._claims.get(self.claim_name or "")
 
@@ -200,9 +214,12 @@ class Case:
     @property
     def outdated(self) -> bool:
         """The pod is not the one that would be made now."""
-        if self.pod is None or not self.pod.pod_hash or self.pod.pool_uid is not None:
+        if self.pod is None or not self.pod.pod_hash:
             return False
         try:
+            if self.pod.claimed_at is not None:
+                # What comes with the bind is not in a warm pod.
+                return shape_of(self.spec, installation=self.installation) != self.pod.shape
             wanted = self.wanted_pod
         except BadPodTemplate:
             return True
@@ -236,8 +253,16 @@ class Case:
         """The sandbox itself is deleted."""
         return Plan(writes=(deletion,), notices=tuple(self._notices))
 
+    def start_cold(self, cold: ColdStart) -> None:
+        """The next pod is a new one, though the sandbox has a pool."""
+        name = self.offer.pool.metadata.name if self.offer is not None else ""
+        message = cold.sentence(name)
+        self.tell(Reason(cold.why), message)
+        self.wanted_pod["metadata"]["annotations"][ANNOTATION_COLD] = message
+        self._cold = cold.why
+
     def create(self, pod: Json) -> Plan:
-        return Plan(create_pod=pod)
+        return Plan(create_pod=pod, cold=self._cold, notices=tuple(self._notices))
 
     def wait(self, reason: Reason, detail: str = "", *, until: datetime | None = None) -> Plan:
         """There is no pod, and to start one now is of no use."""
@@ -281,10 +306,14 @@ class Case:
             subject=subject,
             sleep_after=self.sleep_after,
             spec_hash=spec_hash(self.spec) if binding else "",
-            env=bind_env(self.spec) if binding else {},
+            env=self._bind_env() if binding else {},
             processes=tuple(each.to_json() for each in self.spec.processes) if binding else (),
             setup=self.spec.setup if binding else (),
         )
+
+    def _bind_env(self) -> dict[str, str]:
+        found = environment_of(self)
+        return bind_env(self.spec) if found is None or isinstance(found, Reading) else found.values
 
     @property
     def deadline(self) -> datetime | None:

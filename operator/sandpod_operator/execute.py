@@ -17,6 +17,7 @@ from .metrics import Metrics
 from .objects import Json, section
 from .observations import Key
 from .plan import Ask, Notice, Plan, Removal, Verb, Write
+from .pool.pools import Pools
 from .reasons import Reason
 from .refusals import Subject, make_refusal, refusal, stranger
 from .status import status_patch, summary
@@ -41,6 +42,7 @@ class Executor:
         store: Store,
         teller: Teller,
         asker: Asker,
+        pools: Pools,
         metrics: Metrics,
         now: Callable[[], datetime],
     ) -> None:
@@ -48,6 +50,7 @@ class Executor:
         self._store = store
         self._teller = teller
         self._asker = asker
+        self._pools = pools
         self._metrics = metrics
         self._now = now
 
@@ -57,12 +60,7 @@ class Executor:
         self._asker.want(key, plan.ask)
         changed = False
         if sandbox is not None:
-            for write in plan.writes:
-                await self._write(write, key=key, sandbox=sandbox)
-                changed = True
-            if plan.create_pod is not None:
-                await self._create(POD, plan.create_pod, key=key, sandbox=sandbox)
-                changed = True
+            changed = await self._get_a_pod(plan, key=key, sandbox=sandbox)
             if plan.status is not None:
                 if not await self._write_status(plan.status, key=key, sandbox=sandbox):
                     return False
@@ -74,6 +72,20 @@ class Executor:
         if plan.remove_pod is not None:
             changed = await self._remove_pod(plan.remove_pod, key=key) or changed
         return changed
+
+    async def _get_a_pod(self, plan: Plan, *, key: Key, sandbox: Sandbox) -> bool:
+        """With what it needs to be there before it."""
+        for write in plan.writes:
+            await self._write(write, key=key, sandbox=sandbox)
+        if plan.reading is not None:
+            await self._pools.read(key, plan.reading)
+        if plan.claim is not None:
+            await self._pools.claim(plan.claim)
+        if plan.create_pod is not None:
+            await self._create(POD, plan.create_pod, key=key, sandbox=sandbox)
+            if plan.cold:
+                self._metrics.claims.add(outcome=plan.cold)
+        return bool(plan.writes or plan.reading or plan.claim or plan.create_pod)
 
     async def _write(self, write: Write, *, key: Key, sandbox: Sandbox) -> None:
         if write.verb is Verb.CREATE:
@@ -139,6 +151,7 @@ class Executor:
         refused = refusal(error, subject=_subject(kind, sandbox), now=self._now(), before=before)
         if refused is None:
             raise error
+        self._metrics.refusals.add(resource=kind.plural, reason=refused.reason.value)
         self._store.put_refusal(key, refused, kind.plural)
 
     async def _write_status(self, status: SandboxStatus, *, key: Key, sandbox: Sandbox) -> bool:
@@ -154,6 +167,7 @@ class Executor:
             # It is gone, and the watch is about to say so.
             return False
         self._store.sandboxes.learn(written)
+        self._metrics.progress.record(sandbox, status, now=self._now())
         return True
 
     async def _delete(self, write: Write, *, key: Key) -> None:

@@ -4,9 +4,12 @@ while it runs. Pure.
 
 from typing import TYPE_CHECKING
 
-from .kinds import NETWORK_POLICY
+from sandpod_crds.names import LABEL_NETWORK
+
+from .kinds import NETWORK_POLICY, POD
 from .objects import Json
 from .plan import Plan, Verb, Write
+from .pool.wall import network_id
 from .resources.network_policy import build_network_policy, is_as_wanted, policy_name
 
 if TYPE_CHECKING:
@@ -15,18 +18,34 @@ if TYPE_CHECKING:
 
 def fence_the_network(case: "Case") -> Plan | None:
     pod, found = case.pod, case.network_policy
-    # A warm pod stays behind its pool's wall.
-    if pod is not None and pod.network_uid != case.uid:
+    if _is_behind_its_pools_wall(case):
         return None
     wanted = wanted_policy(case)
     if found is not None and is_as_wanted(found, wanted):
-        return None
+        return _come_over(case)
     refusal = case.refusal_of(NETWORK_POLICY)
     if refusal is None:
         name = wanted["metadata"]["name"]
         return case.write(Write(verb=Verb.APPLY, kind=NETWORK_POLICY, name=name, body=wanted))
     # No sandbox begins without its wall; one that runs goes on, and says so.
     return None if pod is not None else case.wait(refusal.reason, refusal.message, until=refusal.retry_at)
+
+
+def _is_behind_its_pools_wall(case: "Case") -> bool:
+    """It stands for as long as somebody is behind it, and does for a sandbox that wants the same network."""
+    pod = case.pod
+    if pod is None or pod.pool_uid is None or pod.network_uid == case.uid:
+        return False
+    return case.walled and pod.network_uid == network_id(pod.pool_uid, case.spec.network)
+
+
+def _come_over(case: "Case") -> Plan | None:
+    """From behind the pool's wall, when the sandbox's own stands."""
+    pod = case.pod
+    if pod is None or pod.network_uid == case.uid or case.refusal_of(POD) is not None:
+        return None
+    metadata: Json = {"uid": pod.uid, "labels": {LABEL_NETWORK: case.uid}}
+    return case.write(Write(verb=Verb.PATCH, kind=POD, name=pod.name, body={"metadata": metadata}))
 
 
 def wanted_policy(case: "Case") -> Json:

@@ -11,6 +11,7 @@ from sandpod_crds.models import SandboxStatus
 from .kinds import Kind
 from .objects import Json
 from .observations import Errand
+from .pool.claim import Order, Reading
 
 
 class Tone(StrEnum):
@@ -86,9 +87,14 @@ class Ask:
 class Plan:
     # What a pod needs to be there before it.
     writes: tuple[Write, ...] = ()
+    # What a warm pod's environment refers to
+    reading: Reading | None = None
+    claim: Order | None = None
     # A new pod comes before the status that tells of it: its start is what a user waits for. Its own round
     # of decide writes the status.
     create_pod: Json | None = None
+    # Why it is a new one, though the sandbox has a pool
+    cold: str = ""
     # The status comes before the deletion that it accounts for: cut off in between, the failure is not
     # counted twice and its cause is not lost.
     status: SandboxStatus | None = None

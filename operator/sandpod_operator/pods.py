@@ -26,6 +26,14 @@ from .times import parse_time
 # The name of the volume in the pod
 WORKSPACE_VOLUME = "sandpod-workspace"
 ANNOTATION_POD_HASH = f"{GROUP}/pod-hash"
+# The name of the SandboxPool, on everything that was made for it
+ANNOTATION_POOL = f"{GROUP}/pool"
+# What a sandbox's pod has to be like to be this one, on every pod that a pool has made
+ANNOTATION_SHAPE = f"{GROUP}/shape"
+# On a pod that a sandbox has taken from its pool
+ANNOTATION_CLAIMED_AT = f"{GROUP}/claimed-at"
+# Why a sandbox of a pool did not get a warm pod, on the one that it got
+ANNOTATION_COLD = f"{GROUP}/cold-because"
 
 # As much of a dead container's last words as goes into a condition.
 LAST_LINES = 8
@@ -70,7 +78,13 @@ class PodFacts:
     # Of the template that it was made from: the part that works on a running sandbox. None without one.
     template: Json | None
     # The SandboxPool that made it.
+    pool: str | None
     pool_uid: str | None
+    shape: str
+    # When its sandbox took it from the pool
+    claimed_at: datetime | None
+    # Why its sandbox, which has a pool, could not do so
+    cold: str
     # What NetworkPolicies select it by.
     network_uid: str
     ip: str | None
@@ -105,6 +119,7 @@ def facts(pod: Json) -> PodFacts:
     running: Json | None = state.get("running")
     conditions = {c["type"]: c for c in entries(status, "conditions")}
     end = _end(status, state)
+    claimed_at = _moment(annotations.get(ANNOTATION_CLAIMED_AT))
     return PodFacts(
         name=metadata["name"],
         uid=uid_of(pod),
@@ -114,7 +129,11 @@ def facts(pod: Json) -> PodFacts:
         pod_hash=annotations.get(ANNOTATION_POD_HASH, ""),
         spec_hash=annotations.get(ANNOTATION_SPEC_HASH, ""),
         template=_recorded_template(annotations),
+        pool=annotations.get(ANNOTATION_POOL),
         pool_uid=labels.get(LABEL_POOL_UID),
+        shape=annotations.get(ANNOTATION_SHAPE, ""),
+        claimed_at=claimed_at,
+        cold=annotations.get(ANNOTATION_COLD, ""),
         network_uid=labels.get(LABEL_NETWORK, ""),
         ip=status.get("podIP") or None,
         node=section(pod, "spec").get("nodeName"),
@@ -127,13 +146,29 @@ def facts(pod: Json) -> PodFacts:
             "persistentVolumeClaim" in volume for volume in entries(section(pod, "spec"), "volumes")
         ),
         workspace_claim=_workspace_claim(pod),
-        running_since=parse_time(running["startedAt"]) if running and running.get("startedAt") else None,
+        running_since=_running_since(running, claimed_at),
         obstacle=None if running or end else _obstacle(status, conditions),
         end=end,
         words=_words(state),
         node_responds=_node_responds(conditions),
         unready_since=_unready_since(conditions) if running else None,
     )
+
+
+def _running_since(running: Json | None, claimed_at: datetime | None) -> datetime | None:
+    if not running or not running.get("startedAt"):
+        return None
+    # For its sandbox, a pod begins when it takes it.
+    started = parse_time(running["startedAt"])
+    return max(started, claimed_at) if claimed_at is not None else started
+
+
+def _moment(text: str | None) -> datetime | None:
+    try:
+        return parse_time(text) if text else None
+    except ValueError:
+        # Somebody has changed it; a pod without it is one that was not taken from a pool.
+        return None
 
 
 def _under_way_since(conditions: dict[str, Json], *, created: str) -> datetime:

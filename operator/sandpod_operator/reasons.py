@@ -13,6 +13,7 @@ class Reason(StrEnum):
     RUNTIME_ANSWERS = "RuntimeAnswers"
     STARTING = "Starting"
     STARTING_SLOWLY = "StartingSlowly"
+    STARTING_COLD = "StartingCold"
     REPLACED = "Replaced"
     UNSCHEDULABLE = "Unschedulable"
     SCHEDULING_GATED = "SchedulingGated"
@@ -76,13 +77,28 @@ class Reason(StrEnum):
     STARTED = "Started"
     EXPIRED = "Expired"
     SURPLUS_POD = "SurplusPod"
+    POOL_EMPTY = "PoolEmpty"
+    POOL_MISMATCH = "PoolMismatch"
+    SECRETS_WITHHELD = "SecretsWithheld"
+    SECRETS_UNUSABLE = "SecretsUnusable"
+    CLAIM_REFUSED = "ClaimRefused"
 
+
+# Why a sandbox of a pool starts cold. The sentences are in pool/claim.py, as they need the pool's name.
+COLD: Final = (
+    Reason.POOL_EMPTY,
+    Reason.POOL_MISMATCH,
+    Reason.SECRETS_WITHHELD,
+    Reason.SECRETS_UNUSABLE,
+    Reason.CLAIM_REFUSED,
+)
 
 _AGAIN = "It is started again; after repeated failures status.nextStartAt says when."
 
 SENTENCES: Final[dict[Reason, str]] = {
     Reason.RUNTIME_ANSWERS: "The runtime answers in the pod {pod}.",
     Reason.STARTING: "The pod {pod} is starting.",
+    Reason.STARTING_COLD: "The pod {pod} is starting. {detail}",
     Reason.STARTING_SLOWLY: "The pod {pod} has been starting for over a minute: a large image, or a "
     "volume that cannot be mounted. Look at the events of kubectl describe pod {pod}.",
     Reason.REPLACED: "The spec was changed before the pod {pod} was ready; a new pod takes its place.",
@@ -163,6 +179,7 @@ SENTENCES: Final[dict[Reason, str]] = {
     Reason.SETUP_FAILED: "The setup failed, and is tried again at the next start: {detail} The sandbox can "
     "be used; kubectl sandbox logs --setup shows the whole output.",
     Reason.EXPIRED: "Its time has come: {detail} It is deleted.",
+    **dict.fromkeys(COLD, "{detail}"),
     Reason.SURPLUS_POD: "The pod {pod} is one too many and is removed.",
     Reason.NO_PORTS: "No port is to be exposed.",
     Reason.NOT_ENFORCED: "The cluster does not enforce NetworkPolicies: whatever spec.network says, the "

@@ -3,6 +3,7 @@ left to do.
 """
 
 import logging
+import time
 from collections.abc import Callable
 from datetime import datetime
 
@@ -12,6 +13,7 @@ from .decide import decide
 from .execute import Executor
 from .metrics import Metrics
 from .observations import Key
+from .pool.pools import Pools
 from .settings import Installation
 from .situation import look
 from .store import Store
@@ -35,6 +37,7 @@ class Reconciler:
         store: Store,
         queue: WorkQueue[Key],
         executor: Executor,
+        pools: Pools,
         installation: Installation,
         metrics: Metrics,
         now: Callable[[], datetime],
@@ -42,6 +45,7 @@ class Reconciler:
         self._store = store
         self._queue = queue
         self._executor = executor
+        self._pools = pools
         self._installation = installation
         self._metrics = metrics
         self._now = now
@@ -57,17 +61,22 @@ class Reconciler:
 
     async def attempt(self, key: Key) -> None:
         """Once, and again later if it fails, whatever the failure."""
+        begun = time.perf_counter()
         try:
             await self.reconcile(key)
         except Exception as error:
             self._fail(key, error)
         else:
             self._queue.forget(key)
+        finally:
+            self._metrics.passes.observe(time.perf_counter() - begun)
 
     async def reconcile(self, key: Key) -> None:
         self._metrics.reconciles.add()
         for _ in range(MOST_STEPS):
-            situation = look(self._store, key)
+            situation = look(self._store, key, pools=self._pools)
+            if situation.sandbox is not None:
+                self._metrics.progress.see(situation.sandbox, now=self._now())
             plan = decide(situation, now=self._now(), installation=self._installation)
             if not await self._executor.carry_out(plan, key=key, sandbox=situation.sandbox):
                 if plan.look_again_at is not None:
@@ -77,7 +86,7 @@ class Reconciler:
         raise TooManySteps(f"{key} is not settled after {MOST_STEPS} steps")
 
     def _fail(self, key: Key, error: Exception) -> None:
-        self._metrics.failures.add()
+        self._metrics.failures.add(reason=type(error).__name__)
         if isinstance(error, Conflict):
             # Somebody has changed the object meanwhile; the watch may bring the new version any moment.
             self._queue.retry(key)

@@ -15,6 +15,7 @@ from .cluster import Cluster
 from .kinds import KINDS, Kind
 from .objects import key_of, uid_of, version_of
 from .observations import Key
+from .pool.look import concerned
 from .store import Store
 from .workqueue import WorkQueue
 
@@ -40,11 +41,18 @@ class _Object(NamedTuple):
 
 class Resync:
     def __init__(
-        self, *, cluster: Cluster, store: Store, queue: WorkQueue[Key], clock: Callable[[], float]
+        self,
+        *,
+        cluster: Cluster,
+        store: Store,
+        queue: WorkQueue[Key],
+        pool_queue: WorkQueue[Key],
+        clock: Callable[[], float],
     ) -> None:
         self._cluster = cluster
         self._store = store
         self._queue = queue
+        self._pool_queue = pool_queue
         self._clock = clock
         # Since when the watch owes us something that a list has shown.
         self._missing: dict[_Object, float] = {}
@@ -105,6 +113,8 @@ class Resync:
             self._store.deleted(kind, key, uid=uid)
             for sandbox in kind.concerns(known, self._store.sandboxes):
                 self._queue.add(sandbox)
+            for pool in concerned(kind, known, self._store):
+                self._pool_queue.add(pool)
 
     async def _try_compare(self) -> list[_Object]:
         try:
@@ -136,6 +146,8 @@ class Resync:
         )
 
     async def _enqueue_all(self) -> None:
+        for key in self._store.pools:
+            self._pool_queue.add(key)
         for key in self._store.sandboxes:
             self._queue.add(key)
             await asyncio.sleep(1 / PACE)

@@ -10,8 +10,11 @@ from .effective import Source
 from .objects import Json, owner_uid, section, uid_of
 from .observations import Answer, Errand, Key, Refusal
 from .pods import PodFacts, facts
+from .pool.claim import Offer
+from .pool.environment import Environment
+from .pool.pools import Pools
 from .resources.claim import workspace_name
-from .resources.network_policy import policy_name
+from .resources.network_policy import policy_name, pool_policy_name
 from .store import Store
 
 
@@ -36,9 +39,15 @@ class Situation:
     answers: Mapping[Errand, Answer] = field(default_factory=dict[Errand, Answer])
     # By the plural of what was refused
     refusals: Mapping[str, Refusal] = field(default_factory=dict[str, Refusal])
+    # What its pool has for it, if it has one
+    offer: Offer | None = None
+    # What was read of Secrets and ConfigMaps for a warm pod
+    environment: Environment | None = None
+    # The wall of the pool that its pod comes from is there.
+    walled: bool = False
 
 
-def look(store: Store, key: Key) -> Situation:
+def look(store: Store, key: Key, *, pools: Pools) -> Situation:
     obj = store.sandboxes.get(key)
     departed = store.departed(key)
     uid = uid_of(obj) if obj is not None else departed
@@ -56,10 +65,13 @@ def look(store: Store, key: Key) -> Situation:
         pod=pod,
         namesake=facts(namesake) if namesake is not None else None,
         surplus=surplus,
-        claims={each.name: each for each in _claims(store, key, sandbox)},
+        claims={each.name: each for each in _claims(store, key, sandbox, pod)},
         network_policy=store.network_policies.get(Key(key.namespace, policy_name(key.name))),
         answers=store.answers(pod.uid) if pod is not None else {},
         refusals=store.refusals(key),
+        offer=_offer(store, sandbox, pools) if sandbox is not None else None,
+        environment=pools.environment(key),
+        walled=pod is not None and _is_walled(store, key.namespace, pod),
     )
 
 
@@ -72,10 +84,21 @@ def _own_pods(
     return (owned[0] if owned else None), tuple(owned[1:])
 
 
-def _claims(store: Store, key: Key, sandbox: Sandbox | None) -> Iterator[ClaimFacts]:
+def _offer(store: Store, sandbox: Sandbox, pools: Pools) -> Offer | None:
+    reference = sandbox.spec.pool_ref
+    pool = store.pools.get(Key(sandbox.metadata.namespace, reference.name)) if reference is not None else None
+    return pools.offer(pool, sandbox_uid=sandbox.metadata.uid) if pool is not None else None
+
+
+def _is_walled(store: Store, namespace: str, pod: PodFacts) -> bool:
+    return store.network_policies.get(Key(namespace, pool_policy_name(pod.network_uid))) is not None
+
+
+def _claims(store: Store, key: Key, sandbox: Sandbox | None, pod: PodFacts | None) -> Iterator[ClaimFacts]:
     if sandbox is None:
         return
-    names = {workspace_name(key.name), sandbox.status.workspace_claim}
+    held = pod.workspace_claim if pod is not None else None
+    names = {workspace_name(key.name), sandbox.status.workspace_claim, held}
     found = [store.claims.get(Key(key.namespace, name)) for name in names if name]
     for claim in [*found, *store.claims.owned_by(sandbox.metadata.uid)]:
         if claim is not None:

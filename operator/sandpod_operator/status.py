@@ -62,10 +62,12 @@ class Draft:
         """Of the spec that the pod was made from, once people may work in it."""
         return self._fields["spec_hash"] if self._fields["started_at"] is not None else None
 
-    def mark_starting(self, pod: PodFacts, *, image: str, reason: Reason = Reason.STARTING) -> None:
+    def mark_starting(
+        self, pod: PodFacts, *, image: str, reason: Reason = Reason.STARTING, detail: str = ""
+    ) -> None:
         self._hold(pod, image=image)
         self._set(phase=Phase.STARTING)
-        self._ready(False, reason)
+        self._ready(False, reason, detail)
 
     def mark_obstructed(self, pod: PodFacts, *, image: str, reason: Reason, detail: str) -> None:
         """The pod is there and waits for something that is not ours to bring."""
@@ -198,7 +200,7 @@ class Draft:
         if self._fields["pod_uid"] != pod.uid:
             self._let_go()
         self._rise()
-        self._set(pod_name=pod.name, pod_uid=pod.uid, image=image, next_start_at=None)
+        self._set(pod_name=pod.name, pod_uid=pod.uid, pool=pod.pool, image=image, next_start_at=None)
         self._set(spec_hash=self._fields["spec_hash"] or pod.spec_hash)
 
     def _let_go(self) -> None:

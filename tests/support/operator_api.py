@@ -47,8 +47,17 @@ class Api:
     async def apply(self, path: str, body: Json) -> Json:
         return self._do("APPLY", path, lambda: self._apply(path, body))
 
-    async def delete(self, path: str, *, uid: str | None = None, grace_seconds: int | None = None) -> Json:
-        return self._do("DELETE", path, lambda: self._delete(path, uid=uid, grace=grace_seconds))
+    async def delete(
+        self,
+        path: str,
+        *,
+        uid: str | None = None,
+        version: str | None = None,
+        grace_seconds: int | None = None,
+    ) -> Json:
+        return self._do(
+            "DELETE", path, lambda: self._delete(path, uid=uid, version=version, grace=grace_seconds)
+        )
 
     async def list(self, path: str, *, query: Any = None, metadata_only: bool = False) -> Json:
         return self._do("LIST", path, lambda: self.listing(path))
@@ -119,10 +128,12 @@ class Api:
         # What one manager applied before and leaves out now would go; none of ours ever leaves anything out.
         return self._patch(path, body) if path in self.objects else self._create(path, body)
 
-    def _delete(self, path: str, *, uid: str | None, grace: int | None) -> Json:
+    def _delete(self, path: str, *, uid: str | None, version: str | None, grace: int | None) -> Json:
         obj = self._find(path)
         if uid not in (None, obj["metadata"]["uid"]):
             raise Conflict(409, "Conflict", "Precondition failed: UID in precondition")
+        if version not in (None, obj["metadata"]["resourceVersion"]):
+            raise Conflict(409, "Conflict", "Precondition failed: ResourceVersion in precondition")
         seconds = GRACE if grace is None else grace
         if seconds and section(obj, "spec").get("nodeName"):
             if "deletionTimestamp" in obj["metadata"]:

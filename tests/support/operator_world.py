@@ -3,7 +3,7 @@ runs pods as a test says. Time passes only when a test lets it.
 """
 
 import json
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -15,7 +15,11 @@ from sandpod_operator.metrics import Metrics
 from sandpod_operator.objects import Json, entries, key_of, owner_uid, section, uid_of
 from sandpod_operator.observations import Answer, Errand, Key, Outcome, SetupResult
 from sandpod_operator.plan import Ask
+from sandpod_operator.pool.look import concerned
+from sandpod_operator.pool.pools import Pools
+from sandpod_operator.pool.reconcile import PoolReconciler
 from sandpod_operator.reconcile import Reconciler
+from sandpod_operator.settings import Installation
 from sandpod_operator.store import Store
 from sandpod_operator.times import format_time
 from sandpod_operator.workqueue import WorkQueue
@@ -29,7 +33,8 @@ POD_PATH = f"/api/v1/namespaces/{KEY.namespace}/pods/{KEY.name}"
 
 
 class World:
-    def __init__(self) -> None:
+    def __init__(self, installation: Installation = INSTALLATION) -> None:
+        self.installation = installation
         self.clock = FakeClock()
         self.api = Api(now=self.now)
         # What the node makes of a pod that it finds; a test may put anything here.
@@ -45,14 +50,23 @@ class World:
         """A new process of the operator: all that it knows, it reads from the API server."""
         self.store = Store()
         self.queue: WorkQueue[Key] = WorkQueue(clock=self.clock, jitter=lambda: 1.0)
+        self.pool_queue: WorkQueue[Key] = WorkQueue(clock=self.clock, jitter=lambda: 1.0)
         self.asker = Asker()
         self.metrics = Metrics()
         self.recorder = Recorder(cluster=self.api, instance="test", metrics=self.metrics, now=self.now)
+        pools = Pools(
+            cluster=self.api,
+            store=self.store,
+            metrics=self.metrics,
+            now=self.now,
+            changed=self.pool_queue.add,
+        )
         executor = Executor(
             cluster=self.api,
             store=self.store,
             teller=self.recorder,
             asker=self.asker,
+            pools=pools,
             metrics=self.metrics,
             now=self.now,
         )
@@ -60,7 +74,17 @@ class World:
             store=self.store,
             queue=self.queue,
             executor=executor,
-            installation=INSTALLATION,
+            pools=pools,
+            installation=self.installation,
+            metrics=self.metrics,
+            now=self.now,
+        )
+        self.pool_reconciler = PoolReconciler(
+            cluster=self.api,
+            store=self.store,
+            queue=self.pool_queue,
+            pools=pools,
+            installation=self.installation,
             metrics=self.metrics,
             now=self.now,
         )
@@ -115,19 +139,21 @@ class World:
     async def _step(self) -> bool:
         self._watch()
         if len(self.queue):
-            await self._work()
+            await self._work(self.queue, self.reconciler.attempt)
+        elif len(self.pool_queue):
+            await self._work(self.pool_queue, self.pool_reconciler.attempt)
         elif not (self._nodes_work() or self._runtimes_answer()):
             await self.recorder.flush()
             return False
         return True
 
-    async def _work(self) -> None:
+    async def _work(self, queue: WorkQueue[Key], attempt: Callable[[Key], Awaitable[None]]) -> None:
         """What a worker does with one key."""
-        key = await self.queue.get()
+        key = await queue.get()
         try:
-            await self.reconciler.attempt(key)
+            await attempt(key)
         finally:
-            self.queue.done(key)
+            queue.done(key)
 
     def _watch(self) -> None:
         for event, obj in self.api.log[self._seen :]:
@@ -144,6 +170,8 @@ class World:
     def _concern(self, kind: Kind, obj: Json) -> None:
         for key in kind.concerns(obj, self.store.sandboxes):
             self.queue.add(key)
+        for key in concerned(kind, obj, self.store):
+            self.pool_queue.add(key)
 
     def _nodes_work(self) -> bool:
         before = len(self.api.log)
@@ -256,8 +284,14 @@ def assign(world: World, pod: Json, status: Json) -> None:
 
 def run_it(world: World, pod: Json) -> None:
     """The usual: the container runs, and the runtime in it listens."""
-    state = {"running": {"startedAt": format_time(world.now())}}
-    assign(world, pod, {"phase": "Running", "podIP": "10.1.0.7", "containerStatuses": container(pod, state)})
+    now = format_time(world.now())
+    conditions = [
+        {"type": kind, "status": "True", "lastTransitionTime": now}
+        for kind in ("PodScheduled", "ContainersReady", "Ready")
+    ]
+    state = {"running": {"startedAt": now}}
+    status = {"phase": "Running", "podIP": "10.1.0.7", "containerStatuses": container(pod, state)}
+    assign(world, pod, {**status, "conditions": conditions})
     world.runtimes[uid_of(pod)] = Runtime()
 
 

@@ -5,17 +5,17 @@ from datetime import datetime
 from enum import StrEnum
 from typing import NamedTuple
 
-from sandpod_crds.models import SandboxPool, SandboxSpec
+from sandpod_crds.models import Sandbox, SandboxPool, SandboxSpec
 from sandpod_crds.names import LABEL_NETWORK
 
 from ..objects import Json, section
 from ..observations import Key
+from ..pods import ANNOTATION_CLAIMED_AT
 from ..settings import Installation
 from ..times import format_time
 from .environment import GOOD_FOR, Environment, may_read, references, subject_of
 from .pod import shape_of
 from .wall import network_id
-from .warm import ANNOTATION_CLAIMED_AT
 
 
 class Cold(StrEnum):
@@ -57,7 +57,7 @@ class Offer:
     """What the sandbox's pool has at this moment."""
 
     pool: SandboxPool
-    # Of the pods that are made from the template now.
+    # Of the pods that are made from the template now; None while nobody has looked.
     shape: str | None
     # Of the pods that could be claimed now.
     ready: frozenset[Kind] = frozenset()
@@ -65,7 +65,6 @@ class Offer:
     unsure: bool = False
     # The API server's no to a claim of this sandbox
     refusal: str | None = None
-    environment: Environment | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -100,47 +99,44 @@ class ColdStart:
 
 
 def judge(
-    offer: Offer, *, key: Key, uid: str, spec: SandboxSpec, installation: Installation, now: datetime
+    offer: Offer,
+    *,
+    sandbox: Sandbox,
+    spec: SandboxSpec,
+    environment: Environment | None,
+    installation: Installation,
+    now: datetime,
 ) -> Kind | Reading | ColdStart:
     """The kind of pod to take; or what has to be read before; or why to start cold. Raises BadPodTemplate."""
     if offer.refusal is not None:
         return ColdStart(why=Cold.REFUSED, detail=offer.refusal)
     shape = shape_of(spec, installation=installation)
     fitting = sorted(kind for kind in offer.ready if kind.shape == shape)
-    if shape is None or not (fitting or offer.unsure or shape == offer.shape):
+    if shape is None or not (fitting or offer.unsure or offer.shape in (shape, None)):
         return ColdStart(why=Cold.MISMATCH)
     if not (fitting or offer.unsure):
         return ColdStart(why=Cold.EMPTY)
-    missing = _missing(offer, key=key, uid=uid, spec=spec, installation=installation, now=now)
-    if missing is not None:
-        return missing
+    if references(spec):
+        if not may_read(sandbox.metadata.namespace, allowed=installation.settings.pools.read_secrets):
+            return ColdStart(why=Cold.WITHHELD)
+        found = known_environment(environment, sandbox=sandbox, spec=spec, now=now)
+        if isinstance(found, Reading):
+            return found
+        if found.problem is not None:
+            return ColdStart(why=Cold.WITHHELD if found.withheld else Cold.UNUSABLE, detail=found.problem)
     # Behind a wall that is right for it, it need not have its own first.
     right = Kind(shape, network_id(offer.pool.metadata.uid, spec.network))
     return right if right in fitting or not fitting else fitting[0]
 
 
-def _missing(
-    offer: Offer, *, key: Key, uid: str, spec: SandboxSpec, installation: Installation, now: datetime
-) -> Reading | ColdStart | None:
-    if not references(spec):
-        return None
-    if not may_read(key.namespace, allowed=installation.settings.pools.read_secrets):
-        return ColdStart(why=Cold.WITHHELD)
-    found = present(offer.environment, uid=uid, spec=spec, now=now)
-    if found is None:
-        return Reading(spec=spec, subject=subject_of(uid, spec))
-    if found.withheld:
-        return ColdStart(why=Cold.WITHHELD)
-    return ColdStart(why=Cold.UNUSABLE, detail=found.problem) if found.problem is not None else None
-
-
-def present(
-    environment: Environment | None, *, uid: str, spec: SandboxSpec, now: datetime
-) -> Environment | None:
-    """What was read for this very environment a moment ago."""
-    if environment is None or now - environment.read_at > GOOD_FOR:
-        return None
-    return environment if environment.subject == subject_of(uid, spec) else None
+def known_environment(
+    environment: Environment | None, *, sandbox: Sandbox, spec: SandboxSpec, now: datetime
+) -> Environment | Reading:
+    """What was read for this very sandbox and spec a moment ago, or what to read."""
+    subject = subject_of(sandbox.metadata.uid, spec)
+    if environment is None or environment.subject != subject or now - environment.read_at > GOOD_FOR:
+        return Reading(spec=spec, subject=subject)
+    return environment
 
 
 def claimed_metadata(wanted: Json, *, stays_behind_wall: bool, now: datetime) -> Json:

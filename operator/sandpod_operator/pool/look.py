@@ -13,6 +13,7 @@ from ..errors import BadPodTemplate
 from ..kinds import POOL, SANDBOX, TEMPLATE, Kind
 from ..objects import Json, key_of, section, uid_of
 from ..observations import Key
+from ..pods import ANNOTATION_POOL
 from ..resources.claim import workspace_name
 from ..resources.network_policy import is_as_wanted
 from ..settings import Installation
@@ -23,7 +24,7 @@ from .environment import may_read, references
 from .memory import PoolMemory
 from .pod import Blueprint, blueprint
 from .status import PoolReason
-from .wall import ANNOTATION_POOL, Wall
+from .wall import Wall
 from .warm import WarmPods
 
 AWAKE = (Phase.RUNNING, Phase.DRAINING)

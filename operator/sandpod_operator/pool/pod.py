@@ -25,12 +25,11 @@ from sandpod_crds.names import (
 )
 
 from ..objects import Json, digest, owner_reference
-from ..pods import ANNOTATION_POD_HASH
+from ..pods import ANNOTATION_POD_HASH, ANNOTATION_POOL, ANNOTATION_SHAPE
 from ..resources.claim import build_claim, workspace_name
 from ..resources.pod import Frame, build_pod
 from ..settings import Installation
-from .wall import ANNOTATION_POOL, build_wall, network_id
-from .warm import ANNOTATION_SHAPE
+from .wall import build_wall, network_id
 
 # The kubelet's first answer is what a claim waits for when the pool runs dry.
 PROBE: Final[Json] = {

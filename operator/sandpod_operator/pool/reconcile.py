@@ -14,13 +14,12 @@ from ..observations import Key
 from ..settings import Installation
 from ..store import Store
 from ..workqueue import WorkQueue
-from .claims import Claims
 from .decide import PoolLimits, PoolPlan, decide_pool
 from .execute import PoolExecutor
 from .look import look
 from .memory import PoolMemory
 from .names import fresh_name
-from .warm import WarmPods
+from .pools import Pools
 
 # One pass makes or removes; the next one looks at what has become of it and says so.
 MOST_STEPS = 8
@@ -35,8 +34,7 @@ class PoolReconciler:
         cluster: Cluster,
         store: Store,
         queue: WorkQueue[Key],
-        warm: WarmPods,
-        claims: Claims,
+        pools: Pools,
         installation: Installation,
         metrics: Metrics,
         now: Callable[[], datetime],
@@ -44,13 +42,14 @@ class PoolReconciler:
     ) -> None:
         self._store = store
         self._queue = queue
-        self._warm = warm
-        self._claims = claims
+        self._pools = pools
         self._installation = installation
         self._metrics = metrics
         self._now = now
         self._name = name
-        self._executor = PoolExecutor(cluster=cluster, store=store, claims=claims, metrics=metrics, now=now)
+        self._executor = PoolExecutor(
+            cluster=cluster, store=store, claims=pools.claims, metrics=metrics, now=now
+        )
         self._memories: dict[Key, PoolMemory] = {}
 
     async def work(self) -> None:
@@ -95,8 +94,8 @@ class PoolReconciler:
         situation = look(
             key,
             store=self._store,
-            warm=self._warm,
-            claims=self._claims,
+            warm=self._pools.warm,
+            claims=self._pools.claims,
             memory=memory,
             installation=self._installation,
             now=now,

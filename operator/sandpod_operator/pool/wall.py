@@ -7,18 +7,15 @@ away when nobody is left behind it.
 """
 
 from dataclasses import dataclass
-from typing import Final
 
 from sandpod_crds.models import SandboxPool
 from sandpod_crds.models.network import Network
-from sandpod_crds.names import ANNOTATION_HASH, GROUP, LABEL_NETWORK
+from sandpod_crds.names import ANNOTATION_HASH, LABEL_NETWORK
 
 from ..objects import Json, digest
+from ..pods import ANNOTATION_POOL
 from ..resources.network_policy import build_network_policy, policy_hash, pool_policy_name
 from ..settings import Installation
-
-# The pool's name, on everything that was made for it.
-ANNOTATION_POOL: Final = f"{GROUP}/pool"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

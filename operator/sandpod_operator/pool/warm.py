@@ -7,18 +7,11 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 
-from sandpod_crds.names import GROUP
-
 from ..objects import Json, entries, section, uid_of
 from ..observations import Key
 from ..pods import PodFacts, Trouble, facts
 from ..store import Store
 from ..times import parse_time
-
-# What a sandbox's pod has to be like to be this one. On every pod that a pool has made.
-ANNOTATION_SHAPE = f"{GROUP}/shape"
-# On a pod that was claimed.
-ANNOTATION_CLAIMED_AT = f"{GROUP}/claimed-at"
 
 # A pod that ended sooner after its creation would most likely do so again.
 STABLE = timedelta(seconds=60)
@@ -45,11 +38,14 @@ class WarmPod:
     key: Key
     uid: str
     version: str
-    shape: str
     created_at: datetime
     ready_since: datetime | None
     ended_at: datetime | None
     facts: PodFacts
+
+    @property
+    def shape(self) -> str:
+        return self.facts.shape
 
     @property
     def network(self) -> str:
@@ -110,7 +106,6 @@ def warm_pod(obj: Json) -> WarmPod:
         key=Key(metadata["namespace"], metadata["name"]),
         uid=found.uid,
         version=metadata["resourceVersion"],
-        shape=section(metadata, "annotations").get(ANNOTATION_SHAPE, ""),
         created_at=parse_time(metadata["creationTimestamp"]),
         ready_since=_ready_since(obj) if found.running_since is not None else None,
         ended_at=_ended_at(obj) if found.end is not None else None,

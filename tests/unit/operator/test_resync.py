@@ -22,7 +22,14 @@ class Office:
         self.api = Api(now=lambda: NOW)
         self.store = Store()
         self.queue: WorkQueue[Key] = WorkQueue(clock=self.clock)
-        self.resync = Resync(cluster=self.api, store=self.store, queue=self.queue, clock=self.clock.time)
+        self.pool_queue: WorkQueue[Key] = WorkQueue(clock=self.clock)
+        self.resync = Resync(
+            cluster=self.api,
+            store=self.store,
+            queue=self.queue,
+            pool_queue=self.pool_queue,
+            clock=self.clock.time,
+        )
         self.health = Health(queue=self.queue, resync=self.resync, clock=self.clock.time)
 
 

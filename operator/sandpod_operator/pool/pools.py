@@ -1,0 +1,60 @@
+"""What sandboxes meet of the pools: what theirs has for them, the claim, and the environment that comes with
+the bind.
+"""
+
+from collections.abc import Callable
+from datetime import datetime
+
+from sandpod_crds.models import SandboxPool
+
+from ..cluster import Cluster
+from ..metrics import Metrics
+from ..objects import Json
+from ..observations import Key
+from ..store import Store
+from .claim import Kind, Offer, Order, Reading
+from .claims import Claims, kind_of
+from .environment import Environment, Reader
+from .warm import WarmPods
+
+
+class Pools:
+    def __init__(
+        self,
+        *,
+        cluster: Cluster,
+        store: Store,
+        metrics: Metrics,
+        now: Callable[[], datetime],
+        changed: Callable[[Key], None],
+    ) -> None:
+        self.warm = WarmPods(store)
+        self.claims = Claims(
+            cluster=cluster, store=store, warm=self.warm, metrics=metrics, now=now, pool_changed=changed
+        )
+        self._reader = Reader(cluster=cluster)
+        self._now = now
+
+    def offer(self, pool: Json, *, sandbox_uid: str) -> Offer:
+        model = SandboxPool.model_validate(pool)
+        ready: frozenset[Kind] = frozenset(kind_of(pod) for pod in self.claims.free(model))
+        return Offer(
+            pool=model,
+            shape=model.status.template_hash,
+            ready=ready,
+            unsure=self.claims.unsure(sandbox_uid),
+            refusal=self.claims.refusal(sandbox_uid),
+        )
+
+    def environment(self, key: Key) -> Environment | None:
+        return self._reader.get(key)
+
+    async def claim(self, order: Order) -> None:
+        await self.claims.claim(order)
+
+    async def read(self, key: Key, reading: Reading) -> None:
+        await self._reader.read(key, reading.spec, subject=reading.subject, now=self._now())
+
+    def bound(self, key: Key) -> None:
+        """The runtime has its environment: nobody here needs the secrets any more."""
+        self._reader.drop(key)

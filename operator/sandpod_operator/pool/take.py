@@ -1,0 +1,73 @@
+"""The phase of the lifecycle in which a sandbox takes a warm pod, and what is special about it until the
+runtime in it has answered. Pure.
+"""
+
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
+
+from ..errors import BadPodTemplate
+from ..fence import fence_the_network
+from ..plan import Plan
+from .claim import ColdStart, Order, Reading, claimed_metadata, judge, known_environment
+from .environment import Environment, references
+from .wall import network_id
+
+if TYPE_CHECKING:
+    from ..case import Case
+
+# A warm pod answers in milliseconds. A status that says that it is starting would only be in the way.
+PATIENCE = timedelta(seconds=3)
+
+
+def take_a_warm_pod(case: "Case") -> Plan | None:
+    """Its pool has a pod for it, or the sandbox starts cold and says why."""
+    offer = case.offer
+    if offer is None or case.pod is not None or case.status.pod_uid is not None:
+        return None
+    if case.start_at is not None or case.refusal is not None or case.claim is not None:
+        # Its files are in a volume of its own, which no warm pod has.
+        return None
+    try:
+        found = judge(
+            offer,
+            sandbox=case.sandbox,
+            spec=case.spec,
+            environment=case.environment,
+            installation=case.installation,
+            now=case.now,
+        )
+        if isinstance(found, Reading):
+            return Plan(reading=found)
+        if isinstance(found, ColdStart):
+            case.start_cold(found)
+            return None
+        behind = network_id(offer.pool.metadata.uid, case.spec.network)
+        stays = found.network == behind
+        # Behind a wall of its own, which has to stand before.
+        plan = None if stays else fence_the_network(case)
+        if plan is not None:
+            return plan
+        metadata = claimed_metadata(case.wanted_pod, stays_behind_wall=stays, now=case.now)
+    except BadPodTemplate:
+        # Said where a pod is to be made.
+        return None
+    return Plan(claim=Order(sandbox_uid=case.uid, pool=offer.pool, kind=found, metadata=metadata))
+
+
+def environment_of(case: "Case") -> Environment | Reading | None:
+    """What the bind of a warm pod brings besides what stands in the spec; None when that is all."""
+    pod = case.pod
+    if pod is None or pod.claimed_at is None or not references(case.spec):
+        return None
+    return known_environment(case.environment, sandbox=case.sandbox, spec=case.spec, now=case.now)
+
+
+def end_of_patience(case: "Case") -> datetime | None:
+    """Until then the status of a sandbox that has just taken a pod need not say anything; None when that is
+    over.
+    """
+    pod = case.pod
+    if pod is None or pod.claimed_at is None or case.current:
+        return None
+    until = pod.claimed_at + PATIENCE
+    return until if case.now < until else None
