@@ -1,7 +1,7 @@
 # Everything a contributor does. `make help` lists it.
 SHELL := bash
 .DEFAULT_GOAL := help
-.PHONY: help venv lint format test unit runtime fuzz e2e cluster cluster-down cluster-clean images install demo bench generate lock
+.PHONY: help venv lint format test unit runtime fuzz e2e cluster cluster-down cluster-clean images install demo bench bench-scale generate lock
 
 WORKERS ?= 0
 PYTEST = .venv/bin/python -m pytest
@@ -53,6 +53,9 @@ demo: install ## From nothing to a command's output from a sandbox
 
 bench: install ## Measure, and print the table of docs/benchmarks.md
 	@.venv/bin/python -m tests.bench
+
+bench-scale: venv cluster ## Measure the operator with 2,000 sandboxes on simulated nodes (some minutes)
+	@.venv/bin/python -m tests.bench.scale
 
 generate: venv ## Write the CRDs' YAML and the reference pages from the models
 	@.venv/bin/python -m sandpod_crds.generate
