@@ -71,7 +71,7 @@ def judge(
     )
 
 
-def sleep_after(spec: SandboxSpec, *, policies: Sequence[SandboxPolicy]) -> float | None:
+def idle_limit(spec: SandboxSpec, *, policies: Sequence[SandboxPolicy]) -> float | None:
     """After how many seconds without work it sleeps; None: never. As it wants, as far as it may: this holds
     for a sandbox that runs, when a policy became stricter, and for one that does not say.
     """
@@ -140,13 +140,15 @@ def _complaints(
 
 def _number(policy: SandboxPolicySpec, standing: Standing) -> Iterator[Complaint]:
     most = policy.max_sandboxes
-    if most is not None and standing.older >= most:
-        # None of the spec's fields is to blame.
-        yield Complaint(
-            "",
-            f"the namespace may have {most} sandboxes (maxSandboxes), and {standing.older} are older than "
-            "this one; delete one of them",
-        )
+    if most is None or standing.older < most:
+        return
+    oldest = "oldest sandbox" if most == 1 else f"{most} oldest sandboxes"
+    sentence = (
+        f"only the {oldest} of a namespace may start (maxSandboxes), and {standing.older} here are older "
+        f"than this one; delete {standing.older - most + 1} of those"
+    )
+    # None of the spec's fields is to blame.
+    yield Complaint("", sentence if most else "no sandbox may start in this namespace (maxSandboxes is 0)")
 
 
 def _images(pod: Json, policy: SandboxPolicySpec, installation: Installation) -> Iterator[Complaint]:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sandpod_crds.models import SandboxPolicy, SandboxSpec
 from sandpod_operator.objects import Json
-from sandpod_operator.policy import Denial, Standing, in_force, judge, selects, sleep_after, slim_namespace
+from sandpod_operator.policy import Denial, Standing, idle_limit, in_force, judge, selects, slim_namespace
 from sandpod_operator.settings import Installation, RuntimeMount, Settings
 
 INSTALLATION = Installation(
@@ -241,13 +241,24 @@ def test_the_oldest_sandboxes_may_start() -> None:
     five = policy(maxSandboxes=5)
 
     assert judged(five, standing=Standing(older=4)) is None
-    denial = judged(five, standing=Standing(older=5))
+    denial = judged(five, standing=Standing(older=7))
     assert denial is not None
     assert denial.fields == frozenset()
     assert denial.message == (
-        "SandboxPolicy students: the namespace may have 5 sandboxes (maxSandboxes), and 5 are older than "
-        "this one; delete one of them."
+        "SandboxPolicy students: only the 5 oldest sandboxes of a namespace may start (maxSandboxes), and 7 "
+        "here are older than this one; delete 3 of those."
     )
+
+
+@pytest.mark.parametrize(
+    ("most", "part"),
+    [(1, "only the oldest sandbox of a namespace"), (0, "no sandbox may start in this namespace")],
+)
+def test_few_are_said_in_words_that_fit(most: int, part: str) -> None:
+    denial = judged(policy(maxSandboxes=most), standing=Standing(older=1))
+
+    assert denial is not None
+    assert part in denial.message
 
 
 def test_a_pool_is_held_to_everything_but_the_number() -> None:
@@ -337,7 +348,7 @@ def test_a_sandbox_stays_awake_as_long_as_it_wants_and_may(
 ) -> None:
     policies = [policy(**each) for each in rules]
 
-    assert sleep_after(SandboxSpec.model_validate(spec), policies=policies) == seconds
+    assert idle_limit(SandboxSpec.model_validate(spec), policies=policies) == seconds
 
 
 LABELS = {"team": "red", "kubernetes.io/metadata.name": "lab"}
