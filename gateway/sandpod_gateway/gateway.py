@@ -111,7 +111,11 @@ class Gateway:
             persist("the installation's key", self._cluster.key),
             persist("certificate and front-proxy CA", lambda: Credentials.load(self._cluster)),
         )
-        leases = Leases(ask=partial(ask_for_lease, self._pool), metrics=self._metrics)
+        leases = Leases(
+            ask=partial(ask_for_lease, self._pool),
+            seconds=self._settings.lease_seconds,
+            metrics=self._metrics,
+        )
         sandboxes = SandboxApi(
             authorizer=self._authorizer,
             resolver=self._resolver,

@@ -40,7 +40,6 @@ from .addresses import Address
 from .errors import PodLeaving
 from .metrics import Metrics
 
-SECONDS: Final = 1.0
 # A runtime that takes longer to answer than half a lease is asked for twice as long, so many times.
 ATTEMPTS: Final = 4
 # Renewed when less than this part of it is left.
@@ -54,8 +53,11 @@ Ask = Callable[[Address, str, float], Awaitable[None]]
 
 
 class Leases:
-    def __init__(self, *, ask: Ask, metrics: Metrics, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, *, ask: Ask, seconds: float, metrics: Metrics, clock: Callable[[], float] = time.monotonic
+    ) -> None:
         self._ask = ask
+        self._seconds = seconds
         self._metrics = metrics
         self._clock = clock
         # By the pod's UID, until when a request may be sent there
@@ -71,7 +73,7 @@ class Leases:
             return
         task = self._asking.get(pod_uid)
         if task is None:
-            work = self._renew(pod_uid, address, credential, SECONDS * 2**attempt)
+            work = self._renew(pod_uid, address, credential, self._seconds * 2**attempt)
             task = self._asking[pod_uid] = asyncio.create_task(work)
             task.add_done_callback(lambda done: self._asked(pod_uid, done))
         # Shielded: the one who asked first may hang up, the others still want the answer.

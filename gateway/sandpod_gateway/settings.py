@@ -31,6 +31,9 @@ class Settings(BaseModel):
     wake_wait_seconds: float = Field(default=60, ge=0, le=600)
     max_waiting_per_sandbox: int = Field(default=100, gt=0)
     max_waiting: int = Field(default=2000, gt=0)
+    # For how long a runtime is asked to stay awake for a request that is on its way: no longer than the
+    # shortest `sleepAfter`, or a sandbox would sleep later than it was told to
+    lease_seconds: float = Field(default=1, gt=0, le=60)
     # How often the certificate and the front proxy's CA are read again
     refresh_seconds: float = Field(default=60, gt=0)
 

@@ -28,7 +28,7 @@ def test_discovery_stays_healthy() -> None:
 def test_the_group_tells_what_it_serves(api: httpx.Client) -> None:
     answer = api.get("/apis/run.sandpod.dev/v1alpha1").json()
     assert answer["kind"] == "APIResourceList"
-    assert [resource["name"] for resource in answer["resources"]] == ["sandboxes/proxy"]
+    assert [resource["name"] for resource in answer["resources"]] == ["sandboxes/proxy", "sandboxes/wake"]
 
 
 def test_a_namespace_can_be_deleted() -> None:

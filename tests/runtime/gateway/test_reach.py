@@ -16,7 +16,7 @@ from sandpod_gateway.metrics import Metrics
 from sandpod_gateway.reach import Reach
 from sandpod_gateway.settings import Settings
 from sandpod_operator import enforcement
-from sandpod_operator.enforcement import GREETING, Report, ask_gateway
+from sandpod_operator.enforcement import GREETING, Report, ask_gateway, listen
 
 Talk = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
@@ -44,7 +44,12 @@ class Ports:
 
         return await self.serve(answer)
 
-    async def canary(self, says: bytes = GREETING) -> int:
+    async def canary(self) -> int:
+        """The operator's own."""
+        server = await self._stack.enter_async_context(await listen(port=0))
+        return server.sockets[0].getsockname()[1]
+
+    async def somebody(self, says: bytes) -> int:
         async def greet(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
             writer.write(says)
 
@@ -102,12 +107,12 @@ async def test_an_operator_that_is_away_is_not_taken_for_a_policy(ports: Ports) 
 
 @pytest.mark.parametrize("says", [b"", b"HTTP/1.1 503 Service Unavailable\r\n\r\n", b"sand"])
 async def test_a_proxy_that_accepts_every_connection_is_not_the_operator(ports: Ports, says: bytes) -> None:
-    gateway = await ports.gateway(metrics=await ports.metrics(), canary=await ports.canary(says))
+    gateway = await ports.gateway(metrics=await ports.metrics(), canary=await ports.somebody(says))
     assert await ask_gateway("127.0.0.1", port=gateway) == Report(open=True, closed=False)
 
 
 async def test_who_asks_all_the_time_does_not_make_the_gateway_knock_all_the_time(ports: Ports) -> None:
-    gateway = await ports.gateway(metrics=await ports.metrics(), canary=await ports.canary())
+    gateway = await ports.gateway(metrics=await ports.metrics(), canary=await ports.somebody(GREETING))
     reports = await asyncio.gather(*(ask_gateway("127.0.0.1", port=gateway) for _ in range(20)))
     assert set(reports) == {Report(open=True, closed=True)}
     assert ports.visits == 2
