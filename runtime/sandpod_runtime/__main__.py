@@ -15,14 +15,22 @@ def main() -> int:
         from sandpod_runtime.search import worker
 
         return worker.main(sys.argv[2])
-    from sandpod_runtime import options, server
+    from sandpod_runtime import options
 
     try:
         chosen = options.read(sys.argv[1:])
+        isolation = None
+        if chosen.strict is not None:
+            # Before the other imports: the world's first process is a fork of this one.
+            from sandpod_runtime.strict import start
+
+            isolation = start.isolated(chosen, user=chosen.strict)
     except options.OptionsError as error:
         sys.stderr.write(f"sandpod-runtime: {error}\n")
         return 2
-    return server.run(chosen)
+    from sandpod_runtime import server
+
+    return server.run(chosen, isolation=isolation)
 
 
 if __name__ == "__main__":

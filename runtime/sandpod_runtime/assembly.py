@@ -75,17 +75,28 @@ from sandpod_runtime.wire import Bodies
 
 if TYPE_CHECKING:
     from sandpod_runtime.backup.backups import Backups
+    from sandpod_runtime.strict.isolation import Isolation
 
 
 class Parts:
     """One of each. Made inside the event loop, which some of them use at once."""
 
-    def __init__(self, options: Options, *, image: dict[str, str], open_files: int | None) -> None:
-        self.options = options
+    def __init__(
+        self,
+        options: Options,
+        *,
+        isolation: "Isolation | None" = None,
+        image: dict[str, str],
+        open_files: int | None,
+    ) -> None:
+        self.options, self.isolation = options, isolation
+        world = isolation.world if isolation else None
         self.memory = budget.for_this_machine()
         self.life = Life()
         self.bodies = Bodies(self.memory, self.life)
         self.disk = Disk()
+        # Where a path of the user's leads where it leads for his commands.
+        self.user_disk = self.disk if world is None else Disk(world.enter)
         self.state = StateDirectory(options.state)
         self.room = Room(disk=self.disk, path=options.workspace if self.state.persistent else None)
         self.activity = Activity()
@@ -96,8 +107,8 @@ class Parts:
             environment=self.environment, state=self.state, disk=self.disk
         )
         self.identity = Identity(bind_sha256=options.bind_sha256, insecure=options.insecure)
-        self.commands = Commands(open_files=open_files)
-        self.watches = Watches(disk=self.disk, workspace=options.workspace, apart=self.state.chosen)
+        self.commands = Commands(open_files=open_files, world=world)
+        self.watches = Watches(disk=self.user_disk, workspace=options.workspace, apart=self.state.chosen)
         self.sessions = Sessions(
             commands=self.commands,
             environment=self.environment,
@@ -105,7 +116,7 @@ class Parts:
             disk=self.disk,
             workspace=options.workspace,
         )
-        self.uploads = Uploads(disk=self.disk)
+        self.uploads = Uploads(disk=self.user_disk)
         self.processes = Processes(memory=self.memory)
         self.declared = DeclaredProcesses(
             commands=self.commands, environment=self.environment, processes=self.processes
@@ -120,7 +131,7 @@ class Parts:
             life=self.life,
         )
         self.terminals = Terminals(
-            commands=self.commands, disk=self.disk, memory=self.memory, activity=self.activity
+            commands=self.commands, disk=self.user_disk, memory=self.memory, activity=self.activity
         )
 
 
@@ -136,7 +147,7 @@ def routes(parts: Parts) -> Routes:
     git = Git(commands=parts.commands)
     surroundings = Surroundings(
         environment=parts.environment,
-        disk=parts.disk,
+        disk=parts.user_disk,
         directory=parts.sessions.directory,
         exported=lambda session_id: known.exported if (known := parts.sessions.known(session_id)) else None,
     )
@@ -153,6 +164,7 @@ def routes(parts: Parts) -> Routes:
             life=parts.life,
             setup=parts.setup,
             room=parts.room,
+            isolation=parts.isolation,
             begin=beginning(parts).run,
         ),
         SetupSurface(setup=parts.setup),
@@ -171,11 +183,11 @@ def routes(parts: Parts) -> Routes:
         ),
         ProcessLogs(processes=parts.processes, memory=parts.memory),
         ProcessWaits(processes=parts.processes, bodies=parts.bodies),
-        FileReading(places=places, disk=parts.disk, bodies=parts.bodies),
-        FileWriting(places=places, disk=parts.disk, bodies=parts.bodies),
-        FileListing(places=places, state=parts.state, disk=parts.disk, bodies=parts.bodies),
-        FileTree(places=places, disk=parts.disk, bodies=parts.bodies),
-        Transfers(places=places, disk=parts.disk, bodies=parts.bodies, uploads=parts.uploads),
+        FileReading(places=places, disk=parts.user_disk, bodies=parts.bodies),
+        FileWriting(places=places, disk=parts.user_disk, bodies=parts.bodies),
+        FileListing(places=places, state=parts.state, disk=parts.user_disk, bodies=parts.bodies),
+        FileTree(places=places, disk=parts.user_disk, bodies=parts.bodies),
+        Transfers(places=places, disk=parts.user_disk, bodies=parts.bodies, uploads=parts.uploads),
         Search(
             commands=parts.commands,
             disk=parts.disk,
@@ -183,12 +195,12 @@ def routes(parts: Parts) -> Routes:
             directory=parts.sessions.directory,
         ),
         Backup(lambda: backups(parts)),
-        Archives(disk=parts.disk, state=parts.state, directory=parts.sessions.directory),
+        Archives(disk=parts.user_disk, state=parts.state, directory=parts.sessions.directory),
         TerminalSurface(terminals=parts.terminals, environment=parts.environment, bodies=parts.bodies),
         PtySurface(terminals=parts.terminals, sessions=parts.sessions, environment=parts.environment),
         GitCheckout(
             git=git,
-            cloner=Cloner(git=git, disk=parts.disk),
+            cloner=Cloner(git=git, disk=parts.user_disk),
             surroundings=surroundings,
             bodies=parts.bodies,
         ),
@@ -200,7 +212,7 @@ def routes(parts: Parts) -> Routes:
             toolbox=Toolbox(commands=parts.commands, disk=parts.disk),
             disk=parts.disk,
         ),
-        Ports(processes=parts.processes, disk=parts.disk, bodies=parts.bodies),
+        Ports(processes=parts.processes, disk=parts.user_disk, bodies=parts.bodies),
         Watching(watches=parts.watches, bodies=parts.bodies, workspace=parts.options.workspace),
         Reference(disk=parts.disk, everything=lambda: found),
     )

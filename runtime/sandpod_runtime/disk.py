@@ -48,8 +48,9 @@ class LeftError(Exception):
 
 
 class Disk:
-    def __init__(self) -> None:
-        self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="disk")
+    def __init__(self, enter: Callable[[], None] | None = None) -> None:
+        """Each thread begins with `enter`."""
+        self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="disk", initializer=enter)
         self._long = asyncio.Semaphore(_LONG_AT_ONCE)
 
     async def run(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:

@@ -12,6 +12,8 @@ WORKSPACE = "/workspace"
 BIND_VARIABLE = "SANDPOD_BIND_SHA256"
 # Where the kubelet reads why a container has ended.
 TERMINATION_LOG = "/dev/termination-log"
+# A pod's user namespace holds no more.
+LARGEST_UID = 65_535
 LEVELS = ("debug", "info", "warning", "error")
 
 
@@ -30,6 +32,8 @@ class Options:
     # Without a bind nobody says so; None is never.
     sleep_after: float | None = None
     termination_log: str = TERMINATION_LOG
+    # Whom commands run as, in a world of their own; None: as the runtime itself.
+    strict: int | None = None
 
 
 def read(arguments: list[str]) -> Options:
@@ -77,6 +81,12 @@ def _parse(arguments: list[str]) -> Options:
         metavar="FILE",
         help="where to write why it ended (default: /dev/termination-log where that is)",
     )
+    parser.add_argument(
+        "--strict",
+        type=int,
+        metavar="UID",
+        help="started as root of a user namespace: run commands as UID, where they cannot see the runtime",
+    )
     found = parser.parse_args(arguments)
     if not 0 <= found.port <= 65535:
         raise OptionsError(f"--port {found.port}: a port is a number from 0 to 65535")
@@ -86,6 +96,8 @@ def _parse(arguments: list[str]) -> Options:
             raise OptionsError(f"--{option.replace('_', '-')} {path}: give an absolute path")
     if found.sleep_after is not None and not found.sleep_after > 0:
         raise OptionsError(f"--sleep-after {found.sleep_after}: give a number of seconds above 0")
+    if found.strict is not None and not 0 <= found.strict <= LARGEST_UID:
+        raise OptionsError(f"--strict {found.strict}: a UID is a number from 0 to {LARGEST_UID}")
     return Options(
         port=found.port,
         insecure=found.insecure,
@@ -94,4 +106,5 @@ def _parse(arguments: list[str]) -> Options:
         state=found.state,
         sleep_after=found.sleep_after,
         termination_log=found.termination_log,
+        strict=found.strict,
     )

@@ -9,6 +9,7 @@ import gc
 import logging
 import signal
 import socket
+from typing import TYPE_CHECKING
 
 from sandpod_runtime import __version__, environment, hardening, log
 from sandpod_runtime.assembly import Parts, beginning, ending, routes, sleeper
@@ -17,6 +18,9 @@ from sandpod_runtime.door import Door
 from sandpod_runtime.gate import Gate
 from sandpod_runtime.options import Options
 from sandpod_runtime.routing import Router
+
+if TYPE_CHECKING:
+    from sandpod_runtime.strict.isolation import Isolation
 
 _BACKLOG = 512
 # How many are accepted at a time. asyncio reports a lack of descriptors once for each of them.
@@ -27,9 +31,14 @@ _FAREWELL_SECONDS = 1.0
 logger = logging.getLogger(__name__)
 
 
-def run(options: Options) -> int:
+def run(options: Options, *, isolation: "Isolation | None" = None) -> int:
+    """`isolation` is None where nobody asked for more than the container's."""
     log.configure(options.log_level)
     image = environment.original()
+    if isolation is not None:
+        image |= isolation.variables(image)
+        if isolation.reason is not None:
+            logger.warning("commands are not isolated", extra={"reason": isolation.reason})
     open_files = hardening.prepare_files()
     hardening.harden()
     try:
@@ -37,7 +46,7 @@ def run(options: Options) -> int:
     except OSError as error:
         logger.error("cannot listen", extra={"port": options.port, "reason": str(error)})
         return 1
-    asyncio.run(serve(options, image=image, open_files=open_files, sockets=sockets))
+    asyncio.run(serve(options, isolation=isolation, image=image, open_files=open_files, sockets=sockets))
     return 0
 
 
@@ -60,10 +69,15 @@ def listeners(options: Options) -> list[socket.socket]:
 
 
 async def serve(
-    options: Options, *, image: dict[str, str], open_files: int | None, sockets: list[socket.socket]
+    options: Options,
+    *,
+    isolation: "Isolation | None",
+    image: dict[str, str],
+    open_files: int | None,
+    sockets: list[socket.socket],
 ) -> None:
     loop = asyncio.get_running_loop()
-    parts = Parts(options, image=image, open_files=open_files)
+    parts = Parts(options, isolation=isolation, image=image, open_files=open_files)
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, parts.life.end, "terminated")
     if options.insecure:

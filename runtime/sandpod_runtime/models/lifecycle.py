@@ -57,8 +57,18 @@ class BindRequest(msgspec.Struct, rename="camel", kw_only=True):
     ] = []
 
 
+class IsolationShown(msgspec.Struct, rename="camel", kw_only=True):
+    mode: Annotated[
+        Literal["standard", "strict"],
+        Meta(description="what the runtime was asked for; strict: commands have a world of their own"),
+    ]
+    complete: Annotated[bool, Meta(description="whether all of that is there")]
+    reason: Annotated[str | UnsetType, Meta(description="why it is not")] = UNSET
+
+
 class BindReply(Reply):
     runtime_version: str
+    isolation: IsolationShown
 
 
 class LifecycleRequest(msgspec.Struct, rename="camel", kw_only=True):
@@ -137,6 +147,7 @@ class LifecycleReply(Reply):
         list[AwakeReason], Meta(description="all that keeps it from sleeping this moment")
     ]
     setup: SetupShown
+    isolation: IsolationShown
     disk: Annotated[
         DiskShown | UnsetType, Meta(description="the file system of a workspace that outlives a sleep")
     ] = UNSET

@@ -8,7 +8,9 @@ from dataclasses import dataclass
 
 from sandpod_runtime.process import procfs
 
-_TABLES = (("/proc/net/tcp", socket.AF_INET), ("/proc/net/tcp6", socket.AF_INET6))
+# The first is the reader's own. One who is none of those that this /proc shows (strict/world.py) has none.
+_NETWORKS = ("/proc/net", "/proc/1/net")
+_TABLES = (("tcp", socket.AF_INET), ("tcp6", socket.AF_INET6))
 # Sockets that listen come before the connections, of which there may be any number.
 _TABLE_READ = 4 << 20
 _LISTENING = b"0A"
@@ -40,9 +42,10 @@ def listening() -> list[tuple[Socket, Holder | None]]:
     None where that is not ours to see.
     """
     found: list[Socket] = []
-    for path, family in _TABLES:
+    network = next((each for each in _NETWORKS if os.access(f"{each}/tcp", os.R_OK)), _NETWORKS[0])
+    for table, family in _TABLES:
         try:
-            found += parsed(_head(path), family=family)
+            found += parsed(_head(f"{network}/{table}"), family=family)
         except OSError:
             continue  # a kernel without IPv6
     holders = _holders({each.inode for each in found})

@@ -51,6 +51,7 @@ class Command:
         """
         loop = asyncio.get_running_loop()
         self.pid = child.pid
+        self.shown_pid = child.shown_pid
         # For waiting there is `ending()`: whoever awaits this future itself would cancel it for all.
         self.ended: asyncio.Future[Ending] = loop.create_future()
         self._waiters: list[asyncio.Future[Ending]] = []

@@ -2,9 +2,11 @@
 
 import asyncio
 import logging
+import signal
 import time
 from collections import deque
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from sandpod_runtime.errors import Fault
 from sandpod_runtime.process import tree
@@ -15,6 +17,9 @@ from sandpod_runtime.process.marks import Marks
 from sandpod_runtime.process.pipe import OutputPipe, Sink
 from sandpod_runtime.process.reaper import Reaper
 from sandpod_runtime.process.spawn import Program, Spawner
+
+if TYPE_CHECKING:
+    from sandpod_runtime.strict.world import World
 
 LIMIT = 256
 # Pipes of ended commands that a background process still holds; beyond this the oldest is closed.
@@ -37,15 +42,17 @@ class TooManyCommandsError(Fault):
 
 
 class Commands:
-    def __init__(self, *, open_files: int | None) -> None:
-        self._spawner = Spawner(open_files=open_files)
+    def __init__(self, *, open_files: int | None, world: "World | None" = None) -> None:
+        self._spawner = Spawner(open_files=open_files, world=world)
         self._marks = Marks()
-        self._table = tree.ProcessTable(self._marks)
+        self._table = tree.ProcessTable(self._marks, spared=None if world is None else world.first)
         self._reaper = Reaper(asyncio.get_running_loop())
         self.readers = Hub(asyncio.get_running_loop())
         self._running: set[Command] = set()
         self._closed = False
         self._lingering: deque[OutputPipe] = deque()
+        if world is not None:
+            self._reaper.watch(world.first, self._lost_world)
 
     def __len__(self) -> int:
         return len(self._running)
@@ -99,7 +106,13 @@ class Commands:
         mark = self._marks.new()
         environ = self._marks.put_on(mark, program.environ)
         pid = self._spawner.start_on_terminal(program, environ=environ, terminal=terminal)
-        leader = Leader(pid=pid, mark=mark, table=self._table, on_exit=on_exit)
+        leader = Leader(
+            pid=pid,
+            shown_pid=self._spawner.shown_pid(pid),
+            mark=mark,
+            table=self._table,
+            on_exit=on_exit,
+        )
         self._reaper.watch(pid, leader.exited)
         return leader
 
@@ -113,6 +126,11 @@ class Commands:
                 "processes outlived SIGKILL",
                 extra={"pids": sorted(self._table.descendants(time.monotonic()).pids)},
             )
+
+    def _lost_world(self, status: int) -> None:
+        """With its first process, the kernel has ended all others, and would start no more."""
+        logger.error("the first process of the commands' world has ended", extra={"status": status})
+        signal.raise_signal(signal.SIGTERM)
 
     def _refuse_when_closed(self) -> None:
         if self._closed:

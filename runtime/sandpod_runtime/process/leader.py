@@ -8,10 +8,17 @@ from sandpod_runtime.process import tree
 
 class Leader:
     def __init__(
-        self, *, pid: int, mark: int, table: tree.ProcessTable, on_exit: Callable[[int], None]
+        self,
+        *,
+        pid: int,
+        shown_pid: int,
+        mark: int,
+        table: tree.ProcessTable,
+        on_exit: Callable[[int], None],
     ) -> None:
         """`on_exit` gets the wait status."""
         self.pid = pid
+        self.shown_pid = shown_pid
         self._mark = mark
         self._table = table
         self._on_exit = on_exit

@@ -5,6 +5,7 @@ import re
 from dataclasses import dataclass
 
 _LIMIT = re.compile(rb"^Max realtime timeout +(\d+) ", re.MULTILINE)
+_NUMBERS = re.compile(rb"^NSpid:.*?(\d+)$", re.MULTILINE)
 _PIECE = 65_536
 DEAD = frozenset("ZXx")
 
@@ -52,6 +53,14 @@ def realtime_limit(limits: bytes) -> int | None:
     """The soft limit of real-time CPU time in a /proc/<pid>/limits; None when it is unlimited."""
     found = _LIMIT.search(limits)
     return int(found[1]) if found else None
+
+
+def innermost_pid(status: bytes) -> int:
+    """From a /proc/<pid>/status: the number that the process itself knows."""
+    found = _NUMBERS.search(status)
+    if found is None:
+        raise OSError("this kernel does not tell the numbers of a process")
+    return int(found[1])
 
 
 def variable(environ: bytes, *, name: str) -> str | None:

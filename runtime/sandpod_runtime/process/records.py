@@ -71,7 +71,7 @@ class Record:
 
     def runs(self, command: Command) -> None:
         self.running = command
-        self.pid = command.pid
+        self.pid = command.shown_pid
         self.status = "running"
 
     def idle(self) -> None:

@@ -12,6 +12,10 @@ import resource
 import signal
 from collections.abc import Generator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from sandpod_runtime.strict.world import World
 
 # Python ignores SIGPIPE, and nohup SIGHUP; a program expects to be started with neither ignored.
 _SIGNALS = signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}
@@ -41,15 +45,19 @@ class Program:
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Child:
     pid: int
+    shown_pid: int
     stdin: int | None
     stdout: int
     stderr: int
 
 
 class Spawner:
-    def __init__(self, *, open_files: int | None) -> None:
-        """`open_files` is the soft limit that programs get, when the runtime has raised its own."""
+    def __init__(self, *, open_files: int | None, world: "World | None" = None) -> None:
+        """`open_files` is the soft limit that programs get, when the runtime has raised its own. They live in
+        `world`, if there is one.
+        """
         self._open_files = open_files
+        self._world = world
         self._own_limit = resource.getrlimit(resource.RLIMIT_NOFILE)
         self._devnull = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
 
@@ -68,7 +76,13 @@ class Spawner:
                 if descriptor is not None:
                     os.set_blocking(descriptor, False)
             ours.pop_all()
-            return Child(pid=pid, stdin=our_stdin, stdout=our_stdout, stderr=our_stderr)
+            return Child(
+                pid=pid,
+                shown_pid=self.shown_pid(pid),
+                stdin=our_stdin,
+                stdout=our_stdout,
+                stderr=our_stderr,
+            )
 
     def start_on_terminal(self, program: Program, *, environ: dict[str, str], terminal: str) -> int:
         """The child leads a session of its own before its descriptors are made: so the terminal that it opens
@@ -80,9 +94,18 @@ class Spawner:
         except OSError as error:
             raise _explained(error, program) from error
 
+    def shown_pid(self, pid: int) -> int:
+        """What programs know a child by, which must not have been buried yet."""
+        return pid if self._world is None else self._world.number(pid)
+
     def _spawn(self, program: Program, *, environ: dict[str, str], actions: list[Action]) -> int:
         if program.script is not None:
             actions.append((os.POSIX_SPAWN_DUP2, program.script, SCRIPT_DESCRIPTOR))
+        if self._world is None:
+            return self._spawn_here(program, environ, actions)
+        return self._world.run(lambda: self._spawn_here(program, environ, actions))
+
+    def _spawn_here(self, program: Program, environ: dict[str, str], actions: list[Action]) -> int:
         with _standing_in(program.directory), self._limit_of_open_files():
             return os.posix_spawn(
                 program.path,

@@ -40,8 +40,10 @@ class Found:
 class ProcessTable:
     """What /proc says about the descendants of this process, and the marks that they bear."""
 
-    def __init__(self, marks: Marks) -> None:
+    def __init__(self, marks: Marks, *, spared: int | None = None) -> None:
+        """`spared` is a process below the runtime that is nobody's, and ends with it."""
         self._marks = marks
+        self._spared = spared
         self._own = os.getpid()
         self._own_group = os.getpgrp()
         self._stale_at = float("-inf")
@@ -55,7 +57,7 @@ class ProcessTable:
     def descendants(self, since: float) -> Found:
         """All that lives below the runtime."""
         self._look_again(since)
-        return self._found(self._below([self._own]))
+        return self._found(self._below([self._own]) - {self._spared})
 
     def members(self, *, root: int | None, mark: int, since: float) -> Found:
         """What lives of a command: below its shell (`root`, until it is reaped), or with its mark. Not as it

@@ -143,7 +143,7 @@ async def _relay(
     try:
         session = {} if call.session_id is None else {"sessionId": call.session_id}
         await response.write(
-            event("start", command=call.command, pid=command.pid, processId=record.id, **session)
+            event("start", command=call.command, pid=command.shown_pid, processId=record.id, **session)
         )
         ending = await _send_output(response, call=call, command=command, feed=feed)
         await response.write(event("complete", exitCode=_exit_code(record, ending)))

@@ -3,11 +3,11 @@
 import asyncio
 import logging
 import time
-from typing import Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 import msgspec
 from aiohttp.web_response import StreamResponse
-from msgspec import UnsetType
+from msgspec import UNSET, UnsetType
 
 from sandpod_runtime import __version__
 from sandpod_runtime.activity import Activity
@@ -24,6 +24,7 @@ from sandpod_runtime.models.lifecycle import (
     BindReply,
     BindRequest,
     DiskShown,
+    IsolationShown,
     Lease,
     LeaseRequest,
     LifecycleReply,
@@ -35,6 +36,9 @@ from sandpod_runtime.paths import shown
 from sandpod_runtime.process.commands import Commands
 from sandpod_runtime.routing import Endpoint, Routes
 from sandpod_runtime.wire import Bodies, Request, reply
+
+if TYPE_CHECKING:
+    from sandpod_runtime.strict.isolation import Isolation
 
 TOKEN_HEADER = "X-Sandpod-Bind-Token"  # noqa: S105 (the header's name)
 
@@ -64,6 +68,7 @@ class Lifecycle:
         life: Life,
         setup: Setup,
         room: Room,
+        isolation: "Isolation | None",
         begin: Begin,
     ) -> None:
         self._identity = identity
@@ -75,6 +80,7 @@ class Lifecycle:
         self._life = life
         self._setup = setup
         self._room = room
+        self._isolation = _isolation_shown(isolation)
         self._begin = begin
 
     def routes(self) -> Routes:
@@ -141,7 +147,7 @@ class Lifecycle:
         # An operator that loses its patience must not leave a runtime that has half begun.
         begin = self._begin(steps=wanted.setup, declared=wanted.processes)
         await asyncio.shield(asyncio.ensure_future(begin))
-        return reply(BindReply(runtime_version=__version__))
+        return reply(BindReply(runtime_version=__version__, isolation=self._isolation))
 
     async def _show(self, _: Request) -> StreamResponse:
         about = self._shown()
@@ -191,6 +197,7 @@ class Lifecycle:
             ),
             sleep_after_seconds=settings.sleep_after,
             keep_alive=settings.keep_alive,
+            isolation=self._isolation,
             setup=self._setup.shown(),
             awake_because=[] if self._life.draining else self._idleness.awake_because(),
         )
@@ -204,6 +211,13 @@ class Lifecycle:
             about.sandbox = bound.request.sandbox
             about.pod = bound.request.pod
         return about
+
+
+def _isolation_shown(isolation: "Isolation | None") -> IsolationShown:
+    if isolation is None:
+        return IsolationShown(mode="standard", complete=True)
+    complete = isolation.world is not None
+    return IsolationShown(mode="strict", complete=complete, reason=isolation.reason or UNSET)
 
 
 def _chosen(wanted: T | UnsetType, now: T) -> T:

@@ -97,7 +97,7 @@ class TerminalSurface:
         return reply(
             CreateTerminalReply(
                 id=key.id,
-                pid=terminal.pid,
+                pid=terminal.shown_pid,
                 cols=terminal.size.cols,
                 rows=terminal.size.rows,
                 created=created,
@@ -167,7 +167,7 @@ def _uuid() -> str:
 def _info(terminal: Terminal) -> TerminalInfo:
     return TerminalInfo(
         id=terminal.key.id,
-        pid=terminal.pid,
+        pid=terminal.shown_pid,
         cols=terminal.size.cols,
         rows=terminal.size.rows,
         viewers=terminal.viewers,

@@ -74,6 +74,10 @@ class Terminal:
         return self._leader.pid
 
     @property
+    def shown_pid(self) -> int:
+        return self._leader.shown_pid
+
+    @property
     def size(self) -> Size:
         return self._pty.size
 
