@@ -29,8 +29,8 @@ def execute(api: Api, name: str, command: str = "true") -> None:
     api.request("POST", f"{RUN}/{name}/proxy/api/execute", {"command": command})
 
 
-def raw_template(api: Api, pods: Watch, sandboxes: Watch, *, claim: str | None = None) -> Json:
-    """The spec of a raw pod like the default sandbox's; with a claim, like that of one with a workspace."""
+def raw_template(api: Api, pods: Watch, sandboxes: Watch) -> Json:
+    """The spec of a raw pod like the default sandbox's."""
     name = "template"
     api.request("POST", SANDBOXES, manifest(name))
     ready(sandboxes, name)
@@ -39,17 +39,21 @@ def raw_template(api: Api, pods: Watch, sandboxes: Watch, *, claim: str | None =
     assert not spec.get("volumes"), "a sandbox of the default image has no volume"
     container = spec["containers"][0]
     kept: Mapping[str, Json] = {k: container[k] for k in ("name", "image", "resources", "securityContext")}
-    raw: Json = {
+    return {
         "automountServiceAccountToken": False,
         "enableServiceLinks": False,
         "terminationGracePeriodSeconds": 0,
         "securityContext": spec["securityContext"],
         "containers": [{**kept, "command": ["sleep", "3600"]}],
     }
-    if claim is not None:
-        raw["volumes"] = [{"name": "workspace", "persistentVolumeClaim": {"claimName": claim}}]
-        raw["containers"][0]["volumeMounts"] = [{"name": "workspace", "mountPath": "/workspace"}]
-    return raw
+
+
+def with_workspace(template: Json, claim: str) -> Json:
+    """The same pod with the volume that a workspace is."""
+    volume = {"name": "workspace", "persistentVolumeClaim": {"claimName": claim}}
+    mounts = [{"name": "workspace", "mountPath": "/workspace"}]
+    containers = [{**each, "volumeMounts": mounts} for each in template["containers"]]
+    return {**template, "volumes": [volume], "containers": containers}
 
 
 def raw_pod(api: Api, pods: Watch, template: Json, name: str) -> float:

@@ -24,7 +24,8 @@ class Wakes:
 def measure(api: Api, *, rounds: int) -> Section:
     """The first of each is not counted."""
     pods, sandboxes = api.watch(on.PODS), api.watch(on.SANDBOXES)
-    without = _series(api, pods, sandboxes, name="wakes", spec=SLEEPY, claim=None, rounds=rounds)
+    template = on.raw_template(api, pods, sandboxes)
+    without = _series(api, pods, sandboxes, name="wakes", spec=SLEEPY, template=template, rounds=rounds)
     claim: Json = {
         "apiVersion": "v1",
         "kind": "PersistentVolumeClaim",
@@ -33,7 +34,8 @@ def measure(api: Api, *, rounds: int) -> Section:
     }
     api.request("POST", on.CLAIMS, claim)
     spec: Json = {**SLEEPY, "workspace": {"size": "1Gi"}}
-    within = _series(api, pods, sandboxes, name="wakes-files", spec=spec, claim=CLAIM, rounds=rounds)
+    template = on.with_workspace(template, CLAIM)
+    within = _series(api, pods, sandboxes, name="wakes-files", spec=spec, template=template, rounds=rounds)
     pods.close()
     sandboxes.close()
     rows = [*_rows(without, "without a workspace"), *_rows(within, "with a workspace")]
@@ -56,10 +58,9 @@ def _rows(wakes: Wakes, what: str) -> list[Row]:
 
 
 def _series(
-    api: Api, pods: Watch, sandboxes: Watch, *, name: str, spec: Json, claim: str | None, rounds: int
+    api: Api, pods: Watch, sandboxes: Watch, *, name: str, spec: Json, template: Json, rounds: int
 ) -> Wakes:
     found = Wakes()
-    template = on.raw_template(api, pods, sandboxes, claim=claim)
     api.request("POST", on.SANDBOXES, on.manifest(name, spec))
     for i in range(rounds + 1):
         _until(sandboxes, name, phase="Asleep", wakes=i)
