@@ -31,7 +31,8 @@ CANARY_PORT: Final = 9091
 GREETING: Final = b"sandpod\n"
 GATEWAY_PORT: Final = 9090
 
-OFTEN: Final = 60.0
+# At first the operator itself is not ready for a moment, and nobody reaches it.
+FIRST, OFTEN = 5.0, 60.0
 SELDOM: Final = 3600.0
 # A fresh pod's policies take a moment to reach its node: one knock that was heard proves nothing yet.
 KNOCKS: Final = 3
@@ -152,11 +153,13 @@ class Detector:
         return self._found if age < STALE else Enforcement.UNKNOWN
 
     async def run(self) -> None:
-        canary = await asyncio.start_server(_greet, port=CANARY_PORT)
-        async with canary:
+        async with await listen():
+            pause = FIRST
             while True:
                 found = await self.look()
-                await asyncio.sleep(OFTEN if found is Enforcement.UNKNOWN else SELDOM)
+                unknown = found is Enforcement.UNKNOWN
+                await asyncio.sleep(pause if unknown else SELDOM)
+                pause = min(pause * 2, OFTEN) if unknown else FIRST
 
     async def look(self) -> Enforcement:
         found = await self._try_once()
@@ -225,9 +228,14 @@ async def ask_gateway(address: str, *, port: int = GATEWAY_PORT) -> Report | Non
     return Report(open=is_open, closed=is_closed)
 
 
-async def _greet(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    writer.write(GREETING)
-    writer.close()
+async def listen(*, port: int = CANARY_PORT) -> asyncio.Server:
+    """At the port that nobody should reach."""
+
+    async def greet(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(GREETING)
+        writer.close()
+
+    return await asyncio.start_server(greet, port=port)
 
 
 def _of(pods: Iterable[Json], component: str) -> Iterator[Json]:

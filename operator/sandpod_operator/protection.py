@@ -34,7 +34,7 @@ SPEC: Final[Json] = {
     # Kubernetes would look for whatever scales them.
     "minAvailable": 1_000_000,
     "selector": {"matchLabels": {LABEL_PROTECTED: "true"}},
-    # In a pod that is not ready nobody works: a drain need not wait for it.
+    # A pod that starts, or is broken, need not be waited for.
     "unhealthyPodEvictionPolicy": "AlwaysAllow",
 }
 

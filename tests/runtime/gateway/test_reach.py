@@ -47,7 +47,8 @@ class Ports:
     async def canary(self) -> int:
         """The operator's own."""
         server = await self._stack.enter_async_context(await listen(port=0))
-        return server.sockets[0].getsockname()[1]
+        # Each family has got a port of its own.
+        return next(each.getsockname()[1] for each in server.sockets if each.family == socket.AF_INET)
 
     async def somebody(self, says: bytes) -> int:
         async def greet(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
