@@ -2,6 +2,7 @@
 
 import json
 import subprocess
+import time
 from dataclasses import dataclass
 from typing import Any
 
@@ -60,6 +61,30 @@ class Sandbox:
         assert done.returncode == 0, f"{done.stderr}{json.dumps(self.status(), indent=1)}"
         return self
 
+    def reaches(self, phase: str, *, timeout: float = 60) -> Json:
+        """The status, once it has this phase."""
+
+        def reached() -> Json:
+            status = self.status()
+            assert status.get("phase") == phase, status
+            return status
+
+        return eventually(reached, timeout=timeout, every=0.1)
+
+    def falls_asleep(self, *, timeout: float = 60) -> Json:
+        """The status, once it sleeps and its pod is gone."""
+        status = self.reaches("Asleep", timeout=timeout)
+        assert not kubectl("get", "pod", self.name, "-n", self.namespace, check=False).stdout
+        return status
+
+    def wake(self) -> "Sandbox":
+        """Asks for it as the gateway does, and waits until it is there."""
+        now = f"sandpod.dev/wake-requested-at={time.time_ns()}"
+        kubectl("annotate", "sandbox", self.name, "-n", self.namespace, "--overwrite", now)
+        observed = now.split("=")[1]
+        eventually(lambda: self.status().get("wakeObserved") == observed, timeout=60)
+        return self.wait()
+
     def fails_with(self, reason: str, *, timeout: float = 60) -> Json:
         """The Ready condition, once it is False for that reason."""
 
@@ -71,8 +96,8 @@ class Sandbox:
         return eventually(failed, timeout=timeout, every=0.3)
 
     def pod(self) -> Json:
-        """Its pod."""
-        return get("pod", self.name, "-n", self.namespace)
+        """Its pod, by whatever name a pool has made it."""
+        return get("pod", self.status().get("podName") or self.name, "-n", self.namespace)
 
     def events(self) -> list[Json]:
         """Kubernetes events about it, the oldest first."""

@@ -1,0 +1,141 @@
+"""Workspaces: the volume that keeps a sandbox's files, from its first mount to its end."""
+
+from tests.support.cluster import Json, apply, get, kubectl
+from tests.support.sandboxes import Sandboxes
+from tests.support.waiting import eventually
+
+
+def claim_of(namespace: str, name: str = "box-workspace") -> Json:
+    return get("pvc", name, "-n", namespace)
+
+
+def test_files_outlive_the_pod(sandbox: Sandboxes) -> None:
+    box = sandbox(workspace={"size": "1Gi"}).wait()
+    assert "box-workspace" in box.condition("WorkspaceReady")["message"]
+    box.exec("sh", "-c", "echo kept > /workspace/f")
+    before: str = box.status()["podUID"]
+    kubectl("delete", "pod", "box", "-n", box.namespace, "--timeout=60s")
+    eventually(lambda: box.status().get("podUID") not in (None, before), timeout=60)
+
+    assert box.wait().output("cat /workspace/f") == "kept"
+
+
+def test_a_deleted_sandbox_takes_its_volume_with_it(sandbox: Sandboxes) -> None:
+    box = sandbox(workspace={"size": "1Gi"}).wait()
+    box.delete()
+
+    eventually(lambda: not kubectl("get", "pvc", "-n", box.namespace).stdout, timeout=60)
+
+
+def test_a_retained_volume_is_taken_up_by_the_next_sandbox_of_that_name(sandbox: Sandboxes) -> None:
+    workspace = {"size": "1Gi", "reclaim": "Retain"}
+    box = sandbox(workspace=workspace).wait()
+    box.exec("sh", "-c", "echo kept > /workspace/f")
+    volume = claim_of(box.namespace)["spec"]["volumeName"]
+    box.delete()
+    assert claim_of(box.namespace)["spec"]["volumeName"] == volume
+
+    again = sandbox(workspace=workspace).wait()
+
+    assert again.output("cat /workspace/f") == "kept"
+
+
+def test_reclaim_can_be_changed_while_it_sleeps(sandbox: Sandboxes) -> None:
+    box = sandbox(workspace={"size": "1Gi"}, sleepAfter="1s").wait()
+    box.falls_asleep()
+    box.apply(workspace={"size": "1Gi", "reclaim": "Retain"}, sleepAfter="1s")
+    eventually(lambda: "ownerReferences" not in claim_of(box.namespace)["metadata"])
+    box.delete()
+
+    assert claim_of(box.namespace)["status"]["phase"] == "Bound"
+
+
+def test_a_claim_that_is_there_can_be_named_and_is_never_deleted(sandbox: Sandboxes) -> None:
+    apply(
+        {
+            "apiVersion": "v1",
+            "kind": "PersistentVolumeClaim",
+            "metadata": {"name": "data", "namespace": sandbox.namespace},
+            "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}},
+        }
+    )
+    box = sandbox(workspace={"claimName": "data"}).wait()
+    box.exec("sh", "-c", "echo mine > /workspace/f")
+    box.delete()
+
+    assert claim_of(sandbox.namespace, "data")["status"]["phase"] == "Bound"
+    assert sandbox("other", workspace={"claimName": "data"}).wait().output("cat /workspace/f") == "mine"
+
+
+def test_a_volume_that_never_comes_is_told_in_words(sandbox: Sandboxes) -> None:
+    box = sandbox(workspace={"size": "1Gi", "storageClassName": "no-such-class"})
+    eventually(lambda: box.condition("WorkspaceReady").get("reason") == "ClaimPending", timeout=60, every=0.5)
+
+    assert "kubectl describe pvc box-workspace" in box.condition("WorkspaceReady")["message"]
+
+
+def test_a_class_that_cannot_grow_a_volume_is_told_and_the_sandbox_goes_on(sandbox: Sandboxes) -> None:
+    box = sandbox(workspace={"size": "1Gi"}).wait()
+    box.apply(workspace={"size": "2Gi"})
+    eventually(lambda: box.condition("WorkspaceReady").get("reason") == "CannotGrow")
+
+    assert box.condition()["status"] == "True"
+    assert box.output("echo works") == "works"
+
+
+def test_a_growing_size_enlarges_the_claim_where_the_class_can(sandbox: Sandboxes) -> None:
+    growing = "e2e-growing"
+    apply(
+        {
+            "apiVersion": "storage.k8s.io/v1",
+            "kind": "StorageClass",
+            "metadata": {"name": growing},
+            "provisioner": get("storageclass", "standard")["provisioner"],
+            "allowVolumeExpansion": True,
+        }
+    )
+    try:
+        box = sandbox(workspace={"size": "1Gi", "storageClassName": growing}).wait()
+        box.apply(workspace={"size": "2Gi", "storageClassName": growing})
+        request = "{.spec.resources.requests.storage}"
+        read = ("get", "pvc", "box-workspace", "-n", box.namespace, "-o", f"jsonpath={request}")
+        eventually(lambda: kubectl(*read).stdout == "2Gi")
+    finally:
+        kubectl("delete", "storageclass", growing)
+
+
+def test_setup_runs_once_for_each_workspace(sandbox: Sandboxes) -> None:
+    spec: Json = {
+        "workspace": {"size": "1Gi"},
+        "sleepAfter": "1s",
+        "setup": ["echo one >> log", "echo two >> log"],
+    }
+    box = sandbox(**spec).wait()
+    assert box.output("cat /workspace/log") == "one\ntwo"
+    box.falls_asleep()
+
+    assert box.output("cat /workspace/log") == "one\ntwo"
+    assert box.status()["setup"]["result"] == "Succeeded"
+
+
+def test_a_setup_that_fails_is_told_with_the_end_of_its_output(sandbox: Sandboxes) -> None:
+    box = sandbox(workspace={"size": "1Gi"}, setup=["true", "echo I am no teapot >&2; exit 3"]).wait()
+    found = box.condition("WorkspaceReady")
+
+    assert (found["status"], found["reason"]) == ("False", "SetupFailed")
+    assert "I am no teapot" in found["message"]
+    shown = kubectl(
+        "get",
+        "--raw",
+        f"/apis/run.sandpod.dev/v1alpha1/namespaces/{box.namespace}/sandboxes/box/proxy/api/setup/log",
+    ).stdout
+    assert "I am no teapot" in shown
+
+
+def test_nobody_is_let_in_before_the_setup_has_ended(sandbox: Sandboxes) -> None:
+    wait = "while [ ! -e /tmp/go ]; do sleep 0.1; done"
+    box = sandbox(setup=[wait, "echo done > /workspace/f"])
+    box.fails_with("SettingUp")
+    kubectl("exec", "box", "-n", box.namespace, "--", "touch", "/tmp/go")
+
+    assert box.wait().output("cat /workspace/f") == "done"
