@@ -58,7 +58,11 @@ class Door:
             self._gate.admit(request, route)
             endpoint = self._router.find(request, route)
             # Between the gate and here nothing may wait: a sleep could be decided in the meantime.
-            working = self._activity.work() if endpoint.is_activity else nullcontext()
+            if endpoint.looks_on:
+                request.told = self._activity.touch
+                self._activity.touch()
+            lasting = endpoint.is_activity and not endpoint.looks_on
+            working = self._activity.work() if lasting else nullcontext()
             with working, self._requests.in_flight(request.template):
                 response = await endpoint.handler(request)
             return _last(response) if route in OPEN else response

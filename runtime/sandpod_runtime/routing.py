@@ -45,6 +45,9 @@ class Endpoint:
     # Whether somebody works as long as it lasts. Probes and looks at the runtime's state keep nobody awake; a
     # terminal tells itself when bytes go through it.
     is_activity: bool = True
+    # Whether somebody only looks on, perhaps in a window that was forgotten: then its beginning is activity,
+    # and so is each event that is sent, but not the quiet in between.
+    looks_on: bool = False
 
 
 Routes = Mapping[Route, Endpoint]

@@ -6,6 +6,7 @@ lost.
 """
 
 import json
+from collections.abc import Callable
 
 import msgspec
 from aiohttp.http import HttpVersion11
@@ -45,8 +46,21 @@ def data_event(kind: str, data: bytes) -> bytes:
     )
 
 
+class EventStream(StreamResponse):
+    """A stream that says when it has told something: a heartbeat is nothing."""
+
+    def __init__(self, told: Callable[[], None]) -> None:
+        super().__init__(headers=_HEADERS)
+        self._told = told
+
+    async def write(self, data: bytes | bytearray | memoryview) -> None:
+        if data != HEARTBEAT:
+            self._told()
+        await super().write(data)
+
+
 async def open_stream(request: Request) -> StreamResponse:
-    response = StreamResponse(headers=_HEADERS)
+    response = EventStream(request.told)
     if request.version >= HttpVersion11:
         # To a 1.0 client it would be a lie: without chunks only the end of the connection ends the stream.
         response.headers["Connection"] = "keep-alive"

@@ -2,7 +2,7 @@
 bounds.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import TypeVar
 
@@ -47,6 +47,8 @@ class Request(BaseRequest):
     # The path of the route that was found.
     template = ""
     id = ""
+    # To be called when an event goes out.
+    told: Callable[[], None] = staticmethod(lambda: None)
 
     async def _prepare_hook(self, response: StreamResponse) -> None:
         """Called before the head of any reply goes out, also of streams."""

@@ -2,6 +2,7 @@
 activity's.
 """
 
+import asyncio
 from collections import deque
 from dataclasses import dataclass
 from typing import Literal
@@ -24,7 +25,18 @@ class Settings:
 class Idleness:
     def __init__(self, activity: Activity, settings: Settings) -> None:
         self._activity = activity
-        self.settings = settings
+        self._settings = settings
+        # Set when the settings are others than before, for whoever waits for the time that they have given.
+        self.changed = asyncio.Event()
+
+    @property
+    def settings(self) -> Settings:
+        return self._settings
+
+    @settings.setter
+    def settings(self, wanted: Settings) -> None:
+        self._settings = wanted
+        self.changed.set()
 
     @property
     def ever(self) -> bool:

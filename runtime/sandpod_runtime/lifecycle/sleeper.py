@@ -29,7 +29,7 @@ class Sleeper:
     async def idle(self) -> None:
         """Whoever awaits this goes on in the very step in which it was decided, before any other request."""
         while (left := self._idleness.left()) != 0:
-            await asyncio.sleep(self._pause(left))
+            await self._rest(self._pause(left))
             if self._idleness.left() is None:
                 self._forget_cpu()
             else:
@@ -41,6 +41,15 @@ class Sleeper:
             return _LONGEST_PAUSE
         pause = min(max(sleep_after / _LOOKS, _SHORTEST_PAUSE), _LONGEST_PAUSE)
         return pause if left is None else min(left, pause)
+
+    async def _rest(self, seconds: float) -> None:
+        changed = self._idleness.changed
+        changed.clear()
+        try:
+            async with asyncio.timeout(seconds):
+                await changed.wait()
+        except TimeoutError:
+            pass
 
     def _forget_cpu(self) -> None:
         self._activity.cores = None

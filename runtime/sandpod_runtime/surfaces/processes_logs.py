@@ -54,6 +54,7 @@ class ProcessLogs:
                 tag="processes",
                 summary="What a process wrote, and then what it writes, until it ends.",
                 events=(ProcessInfoEvent, LogStdoutEvent, LogStderrEvent, GapEvent, ExitEvent),
+                looks_on=True,
                 errors=("PROCESS_NOT_FOUND", "RESOURCE_BUSY"),
             ),
         }

@@ -63,6 +63,7 @@ class Watching:
                 summary="Tell of every change of a directory's files.",
                 body=WatchRequest,
                 events=(WatchingEvent, ChangeEvent, StoppedEvent, WatchErrorEvent),
+                looks_on=True,
                 errors=errors,
             ),
             ("POST", "/api/watch/check"): Endpoint(

@@ -16,6 +16,7 @@ from sandpod_runtime.lifecycle import last_words
 from sandpod_runtime.lifecycle.idleness import CpuUse, Idleness, Settings
 from sandpod_runtime.lifecycle.last_words import LastWords, SessionLeft
 from sandpod_runtime.lifecycle.life import Life
+from sandpod_runtime.lifecycle.sleeper import Sleeper
 from sandpod_runtime.lifecycle.steps import all_within
 
 SLEEP_AFTER = 60
@@ -165,6 +166,21 @@ def test_cpu_use_is_never_negative_and_keeps_only_the_window(readings: list[tupl
     for passed, more in readings:
         now, used = now + passed, used + more
         assert use.cores(now=now, used=used, window=60) >= 0
+
+
+@pytest.mark.parametrize("before", [Settings(), Settings(sleep_after=600), Settings(keep_alive=True)])
+async def test_other_settings_work_at_once_and_not_after_the_next_look(before: Settings) -> None:
+    async def no_cpu() -> float:
+        return 0.0
+
+    found = Activity()
+    idleness = Idleness(found, before)
+    sleeping = asyncio.ensure_future(Sleeper(activity=found, idleness=idleness, cpu_seconds=no_cpu).idle())
+    await asyncio.sleep(0)
+    idleness.settings = Settings(sleep_after=0.01)
+    # Looks are five seconds apart.
+    async with asyncio.timeout(3):
+        await sleeping
 
 
 async def test_what_ends_a_life_first_is_its_reason() -> None:
