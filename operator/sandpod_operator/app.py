@@ -16,7 +16,7 @@ from .events import Recorder
 from .execute import Executor
 from .gauges import add_gauges
 from .health import Health, serve
-from .kinds import Kind
+from .kinds import POD, Kind
 from .metrics import Metrics
 from .objects import Json
 from .observations import Answer, Errand, Key
@@ -35,6 +35,8 @@ from .workqueue import WorkQueue
 WORKERS = 32
 # A pool's pods are made one after the other, so that whoever claims one finds the API server free.
 POOL_WORKERS = 4
+# A sandbox that has claimed a pod is in use at once. The start of the next pod would take its CPU.
+REFILL_PAUSE = 0.25
 
 log = logging.getLogger(__name__)
 
@@ -82,7 +84,7 @@ class App:
             store=self.store,
             metrics=self.metrics,
             now=utc_now,
-            changed=self.pool_queue.add,
+            changed=self._look_at_pool,
         )
         executor = Executor(
             cluster=kube,
@@ -146,14 +148,21 @@ class App:
         if self._kube is not None:
             await self._kube.close()
 
-    def seen(self, kind: Kind, obj: Json) -> None:
-        """A watch has brought something about this object."""
+    def seen(self, kind: Kind, obj: Json, *, news: bool) -> None:
+        """A watch has brought something about this object; `news` when it is more than our own write."""
         self.metrics.watch_events.add(resource=kind.plural)
         if self._health is not None:
             self._health.event_seen()
-        for key in kind.concerns(obj, self.store.sandboxes):
+        # Whoever wrote has gone on deciding with what was answered.
+        for key in kind.concerns(obj, self.store.sandboxes) if news else ():
             self.queue.add(key)
         for key in concerned(kind, obj, self.store):
+            self._look_at_pool(key, soon=kind is POD)
+
+    def _look_at_pool(self, key: Key, *, soon: bool = True) -> None:
+        if soon:
+            self.pool_queue.add_after(key, REFILL_PAUSE)
+        else:
             self.pool_queue.add(key)
 
     def _answered(self, key: Key, answer: Answer) -> None:

@@ -86,7 +86,6 @@ class Draft:
         self, pod: PodFacts, *, answer: Answer | None, image: str, setup: SetupResult | None = None
     ) -> None:
         """`answer` is None when the status says already that this pod has answered."""
-        self._set(phase=Phase.RUNNING, pod_ip=pod.ip)
         if answer is not None:
             self._hold(pod, image=image)
             self._set(
@@ -96,6 +95,7 @@ class Draft:
                 sleep_after=answer.subject or None,
                 setup=_ended(setup, now=self._now),
             )
+        self._set(phase=Phase.RUNNING, pod_ip=pod.ip)
         if pod.node_responds:
             self._ready(True, Reason.RUNTIME_ANSWERS)
         else:

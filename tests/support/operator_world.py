@@ -4,7 +4,7 @@ runs pods as a test says. Time passes only when a test lets it.
 
 import json
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from sandpod_crds.names import APP_NAME, LABEL_MANAGED_BY, SANDBOX_CONTAINER
@@ -12,7 +12,7 @@ from sandpod_operator.events import Recorder
 from sandpod_operator.execute import Executor
 from sandpod_operator.kinds import CLAIM, KINDS, NETWORK_POLICY, POD, POOL, SANDBOX, TEMPLATE, Kind
 from sandpod_operator.metrics import Metrics
-from sandpod_operator.objects import Json, entries, key_of, owner_uid, section, uid_of
+from sandpod_operator.objects import Json, controller, entries, key_of, owner_uid, section, uid_of
 from sandpod_operator.observations import Answer, Errand, Key, Outcome, SetupResult
 from sandpod_operator.plan import Ask
 from sandpod_operator.pool.look import concerned
@@ -177,7 +177,7 @@ class World:
         before = len(self.api.log)
         for path, obj in list(self.api.objects.items()):
             if obj.get("kind") == "Pod":
-                if "deletionTimestamp" in obj["metadata"]:
+                if "deletionTimestamp" in obj["metadata"] or self._lost_its_pool(obj):
                     self.api.vanish(path)
                 elif not section(obj, "spec").get("nodeName"):
                     self.kubelet(self, obj)
@@ -187,6 +187,10 @@ class World:
             elif self._abandoned(obj):
                 self.api.vanish(path)
         return len(self.api.log) > before
+
+    def _lost_its_pool(self, pod: Json) -> bool:
+        # Of a sandbox's pod the operator knows more, and does not wait for the garbage collector.
+        return controller(pod["metadata"]).get("kind") == "SandboxPool" and self._abandoned(pod)
 
     def _abandoned(self, obj: Json) -> bool:
         """The garbage collector removes what belongs to somebody who is gone."""
@@ -241,6 +245,7 @@ class Runtime:
     # It has decided to sleep, and takes no more requests.
     draining: bool = False
     sleep_after: float | None = None
+    env: dict[str, str] = field(default_factory=dict[str, str])
     # Told to sleep, and why
     sleepy: str = ""
 
@@ -250,6 +255,8 @@ class Runtime:
         done = binding or not self.draining
         if done and ask.errand in (Errand.BIND, Errand.ADJUST) and not (binding and again):
             self.sleep_after = ask.sleep_after
+        if binding and not again:
+            self.env = ask.env
         if done and ask.errand is Errand.SLEEP:
             self.sleepy = ask.subject
         return Answer(

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from sandpod_crds.models import SandboxPool, SandboxPoolStatus
+from sandpod_crds.models import Condition, SandboxPool, SandboxPoolStatus
 
 from ..objects import Json
 from ..observations import Key, Refusal
@@ -215,7 +215,7 @@ def _status(
     if situation.problem is not None:
         draft.say(READY, False, reason, SENTENCES[reason].format(template=template, detail=detail))
     else:
-        draft.say(READY, *_ready(situation, pods, counts))
+        draft.say(READY, *_ready(situation, pods, counts, before=draft.said(READY)))
     there = [pod for use in (Use.READY, Use.STARTING) for pod in pods.those(use)]
     # Nobody but a sandbox that asks for the earlier template could claim an old one.
     ready = counts.fresh_ready if situation.blueprint is not None else 0
@@ -233,7 +233,9 @@ def _status(
     return status, None
 
 
-def _ready(situation: PoolSituation, pods: _Sorted, counts: Counts) -> tuple[bool, str, str]:
+def _ready(
+    situation: PoolSituation, pods: _Sorted, counts: Counts, *, before: Condition | None
+) -> tuple[bool, str, str]:
     ended: Sequence[WarmPod] = pods.those(Use.HELD, fresh=True)
     starting: Sequence[WarmPod] = pods.those(Use.STARTING, fresh=True)
     return condition_of_ready(
@@ -242,4 +244,5 @@ def _ready(situation: PoolSituation, pods: _Sorted, counts: Counts) -> tuple[boo
         old=counts.old_ready + counts.old_starting,
         refusal=situation.refusal,
         troubles=[(pod.trouble, pod in ended) for pod in (*ended, *starting) if pod.trouble is not None],
+        before=before,
     )

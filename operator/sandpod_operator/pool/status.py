@@ -61,7 +61,13 @@ OBSTACLE = "Warm pods cannot start: {detail} The cluster keeps trying."
 
 
 def condition_of_ready(
-    *, ready: int, wanted: int, old: int, refusal: Refusal | None, troubles: Sequence[tuple[Trouble, bool]]
+    *,
+    ready: int,
+    wanted: int,
+    old: int,
+    refusal: Refusal | None,
+    troubles: Sequence[tuple[Trouble, bool]],
+    before: Condition | None,
 ) -> tuple[bool, str, str]:
     """The worst that is known. A trouble comes with whether its pod has ended."""
     if ready >= wanted and not old:
@@ -74,6 +80,9 @@ def condition_of_ready(
             detail = _ended(trouble.message)
             return False, PoolReason.PODS_FAIL, SENTENCES[PoolReason.PODS_FAIL].format(detail=detail)
         return False, trouble.reason, OBSTACLE.format(detail=_ended(trouble.message))
+    if before is not None and before.reason == PoolReason.PODS_FAIL and ready < wanted:
+        # Until the next ones have come up, or failed too.
+        return False, before.reason, before.message
     reason = PoolReason.REPLACING if old else PoolReason.FILLING
     return False, reason, SENTENCES[reason]
 
@@ -98,6 +107,9 @@ class PoolDraft:
             last_transition_time=since or self._now,
             observed_generation=self._pool.metadata.generation,
         )
+
+    def said(self, kind: str) -> Condition | None:
+        return self._conditions.get(kind)
 
     def unsay(self, kind: str) -> None:
         self._conditions.pop(kind, None)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from ..errors import BadPodTemplate
 from ..fence import fence_the_network
 from ..plan import Plan
-from .claim import ColdStart, Order, Reading, claimed_metadata, judge, known_environment
+from .claim import Cold, ColdStart, Order, Reading, claimed_metadata, judge, known_environment
 from .environment import Environment, references
 from .wall import network_id
 
@@ -24,8 +24,7 @@ def take_a_warm_pod(case: "Case") -> Plan | None:
     offer = case.offer
     if offer is None or case.pod is not None or case.status.pod_uid is not None:
         return None
-    if case.start_at is not None or case.refusal is not None or case.claim is not None:
-        # Its files are in a volume of its own, which no warm pod has.
+    if case.start_at is not None or case.refusal is not None:
         return None
     try:
         found = judge(
@@ -36,11 +35,13 @@ def take_a_warm_pod(case: "Case") -> Plan | None:
             installation=case.installation,
             now=case.now,
         )
+        if isinstance(found, ColdStart) and (case.claim is None or found.why is Cold.MISMATCH):
+            case.start_cold(found)
+        if isinstance(found, ColdStart) or case.claim is not None:
+            # Its files are in a volume of its own, which no warm pod has.
+            return None
         if isinstance(found, Reading):
             return Plan(reading=found)
-        if isinstance(found, ColdStart):
-            case.start_cold(found)
-            return None
         behind = network_id(offer.pool.metadata.uid, case.spec.network)
         stays = found.network == behind
         # Behind a wall of its own, which has to stand before.
