@@ -46,6 +46,11 @@ def test_without_a_network_it_is_the_one_of_internet() -> None:
     assert policy()["spec"] == policy({"egress": "Internet"})["spec"]
 
 
+@pytest.mark.parametrize("egress", ["None", "Internet"])
+def test_a_list_that_a_template_has_left_over_opens_nothing_in_another_mode(egress: str) -> None:
+    assert policy({**RESTRICTED, "egress": egress})["spec"] == policy({"egress": egress})["spec"]
+
+
 def test_every_exception_lies_within_its_range_and_is_named_once() -> None:
     blocks = [
         each["ipBlock"] for rule in policy()["spec"]["egress"] for each in rule["to"] if "ipBlock" in each
