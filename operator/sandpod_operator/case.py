@@ -15,7 +15,7 @@ from .claims import ClaimFacts
 from .conditions import Verdict, verdicts
 from .effective import Effective, effective_spec
 from .errors import BadPodTemplate
-from .kinds import POD, Kind
+from .kinds import CLAIM, NETWORK_POLICY, POD, Kind
 from .objects import Json, owner_reference
 from .observations import Answer, Errand, Outcome, Refusal
 from .plan import Ask, Notice, Plan, Removal, Tone, Write
@@ -28,8 +28,8 @@ from .resources.claim import workspace_name
 from .resources.pod import Frame, bind_env, build_pod, overridden_fields, sandbox_image, spec_hash
 from .settings import Installation
 from .situation import Situation
-from .status import Draft
-from .workspace import provisioning_deadline, workspace_verdict
+from .status import LONGEST_PAUSE, Draft
+from .workspace import WORTH_AN_EVENT, provisioning_deadline, workspace_verdict
 
 NEVER = "never"
 
@@ -55,6 +55,7 @@ class Case:
         self.offer = situation.offer
         self.environment = situation.environment
         self.walled = situation.walled
+        self.asked_since = situation.asked_since
         recorded = self.pod.template if self.pod is not None else None
         self.effective: Effective = effective_spec(sandbox, situation.source, recorded=recorded)
         self.spec = self.effective.spec
@@ -99,6 +100,18 @@ class Case:
         bind = self.bind
         return self.bound or (bind is not None and bind.outcome is Outcome.DONE and not self.setting_up)
 
+    @property
+    def knows_files_and_network(self) -> bool:
+        """Without the template, only a pod that was made from it says what it is to have."""
+        made_from_it = self.pod is not None and self.pod.template is not None
+        return self.effective.trouble is None or made_from_it
+
+    @property
+    def was_setting_up(self) -> bool:
+        """The runtime of this very pod has been ours before, as the status says, and had setup to do."""
+        setup = self.status.setup
+        return self.current and not self.bound and setup is not None and setup.result == "Running"
+
     def answer_to(self, errand: Errand, *, subject: str | None = None) -> Answer | None:
         """Of this very pod's runtime; about this very subject, if one is given."""
         answer = self._answers.get(errand)
@@ -111,8 +124,8 @@ class Case:
         refusal = self._refusals.get(kind.plural)
         if refusal is None or refusal.sandbox_uid != self.uid:
             return None
-        fits = refusal.generation == self.sandbox.metadata.generation and self.now < refusal.retry_at
-        return refusal if fits else None
+        fits = refusal.generation == self.sandbox.metadata.generation
+        return refusal if fits and self._is_near(refusal.retry_at) else None
 
     @property
     def refusal(self) -> Refusal | None:
@@ -122,9 +135,13 @@ class Case:
     def start_at(self) -> datetime | None:
         """When the next start may be tried, if that is not yet; a changed spec is tried at once."""
         due = self.status.next_start_at
-        waits = due is not None and self.now < due
+        waits = due is not None and self._is_near(due)
         changed = self.status.observed_generation != self.sandbox.metadata.generation
         return due if waits and not changed else None
+
+    def _is_near(self, moment: datetime) -> bool:
+        # No pause is longer. A moment further away is from before a clock was put back.
+        return self.now < moment <= self.now + LONGEST_PAUSE
 
     @property
     def wake(self) -> str:
@@ -237,7 +254,8 @@ class Case:
 
     def sleep(self, reason: Reason) -> None:
         words = self.pod.words if self.pod is not None else None
-        self.draft.mark_asleep(reason, words=words, keeps=self.spec.workspace is not None)
+        keeps = self.pod is not None and self.pod.workspace_claim is not None
+        self.draft.mark_asleep(reason, words=words, keeps=keeps)
         self.tell(reason, self._sentence(reason), tone=Tone.NORMAL)
 
     def _sentence(self, reason: Reason, detail: str = "") -> str:
@@ -264,12 +282,19 @@ class Case:
     def create(self, pod: Json) -> Plan:
         return Plan(create_pod=pod, cold=self._cold, notices=tuple(self._notices))
 
-    def wait(self, reason: Reason, detail: str = "", *, until: datetime | None = None) -> Plan:
-        """There is no pod, and to start one now is of no use."""
+    def wait(
+        self,
+        reason: Reason,
+        detail: str = "",
+        *,
+        until: datetime | None = None,
+        remove: Removal | None = None,
+    ) -> Plan:
+        """There is no pod, or is to be none, and to start one now is of no use."""
         self.draft.mark_waiting(reason, detail, until=until)
         if self.draft.ready_reason != reason:
             self.tell(reason, self._sentence(reason, detail))
-        return self.settle(look_again_at=until)
+        return self.settle(remove=remove, look_again_at=until)
 
     def settle(
         self,
@@ -279,7 +304,8 @@ class Case:
         look_again_at: datetime | None = None,
     ) -> Plan:
         """Write the status if it has changed, tell about it, and what else there is to do."""
-        self.draft.note_claim(self.claim_name)
+        if self.knows_files_and_network:
+            self.draft.note_claim(self.claim_name if self.pod is None else self.pod.workspace_claim)
         status = self.draft.finish(self._verdicts())
         return Plan(
             status=status,
@@ -287,8 +313,15 @@ class Case:
             notices=tuple(self._notices) if status is not None else (),
             remove_pod=remove,
             ask=ask,
-            look_again_at=earliest((look_again_at, self.deadline, provisioning_deadline(self))),
+            look_again_at=earliest(
+                (look_again_at, self.deadline, provisioning_deadline(self), self._end_of_refusals())
+            ),
         )
+
+    def _end_of_refusals(self) -> datetime | None:
+        """When what a running or sleeping sandbox was refused is tried again."""
+        refusals = [self.refusal_of(kind) for kind in (CLAIM, NETWORK_POLICY)]
+        return earliest(refusal.retry_at for refusal in refusals if refusal is not None)
 
     def ask(self, errand: Errand, *, subject: str = "") -> Ask | None:
         pod = self.pod
@@ -321,7 +354,8 @@ class Case:
         lifetime, born = self.spec.lifetime, self.sandbox.metadata.creation_timestamp
         if lifetime is None:
             return None
-        asleep = self.draft.asleep_since
+        # One that somebody wants awake is about to be.
+        asleep = self.draft.asleep_since if self.spec.paused or not self.wake else None
         return earliest(
             (
                 _later(born, lifetime.max_age),
@@ -332,7 +366,11 @@ class Case:
     def _verdicts(self) -> Iterable[Verdict]:
         before = {condition.type: condition for condition in self.status.conditions}
         yield from verdicts(self.spec, overridden=self._overridden(), restart_pending=self._restart_pending())
-        yield workspace_verdict(self, before=before.get(ConditionType.WORKSPACE_READY))
+        earlier = before.get(ConditionType.WORKSPACE_READY)
+        found = workspace_verdict(self, before=earlier)
+        if found.reason in WORTH_AN_EVENT and earlier is not None and earlier.reason != found.reason:
+            self.tell(found.reason, found.message)
+        yield found
 
     def _overridden(self) -> list[str]:
         if self.spec.pod_template is None:

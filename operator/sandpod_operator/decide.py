@@ -12,6 +12,7 @@ from .case import Case
 from .errors import BadPodTemplate
 from .fence import fence_the_network
 from .kinds import SANDBOX
+from .last_words import LastWords
 from .observations import Errand, Outcome
 from .plan import Ask, Plan, Removal, Tone, Verb, Write
 from .pods import PodFacts
@@ -26,6 +27,8 @@ from .workspace import make_the_workspace, tend_the_workspace, volume_is_coming
 GRACE_OVERDUE = timedelta(seconds=30)
 # After so long, a start that is still under way is worth a word.
 SLOW = timedelta(seconds=60)
+# For so long at least a runtime is asked before it is given up.
+FAIR = timedelta(seconds=10)
 # A runtime that has been told to sleep saves and ends within 20 seconds, or never.
 SLEEPY = timedelta(seconds=30)
 # What we tell a runtime, and find again in its last words.
@@ -78,13 +81,19 @@ def let_the_old_pod_go(case: Case) -> Plan | None:
     if pod is None or pod.deleted_at is None:
         return None
     if case.current:
-        if case.spec.paused:
+        words = pod.words
+        if words is not None and words.slept:
+            _fall_asleep(case, words)
+        elif case.spec.paused:
             case.sleep(Reason.PAUSED)
         elif pod.disrupted and pod.end is None and case.bound and pod.node_responds:
             # What it says at its end tells whether somebody works in it.
             case.draft.mark_draining(Reason.NODE_DRAINING)
-        elif pod.disrupted and pod.words is not None and pod.words.quiet and case.sleep_after is not None:
-            case.sleep(Reason.NODE)
+        elif pod.disrupted and words is not None and words.quiet and case.sleep_after is not None:
+            if case.wake:
+                case.draft.mark_waking()
+            else:
+                case.sleep(Reason.NODE)
         else:
             case.lose(Reason.POD_DELETED, pod.deleted_by)
     return see_it_off(case, pod)
@@ -97,12 +106,7 @@ def bury_the_pod(case: Case) -> Plan | None:
         return None
     words = pod.words
     if words is not None and words.slept:
-        if case.spec.paused:
-            case.sleep(Reason.PAUSED)
-        elif case.wake or words.detail == PAUSED:
-            case.draft.mark_waking()
-        else:
-            case.sleep(Reason.IDLE if words.reason == "idle" else Reason.REQUESTED)
+        _fall_asleep(case, words)
     elif case.spec.paused and case.current:
         case.sleep(Reason.PAUSED)
     elif case.current:
@@ -111,6 +115,18 @@ def bury_the_pod(case: Case) -> Plan | None:
             reason = Reason.CRASHED_AT_START
         case.lose(reason, pod.end.message)
     return case.settle(remove=_removal(pod))
+
+
+def _fall_asleep(case: Case, words: LastWords) -> None:
+    if case.spec.paused:
+        case.sleep(Reason.PAUSED)
+    elif case.wake:
+        case.draft.mark_waking()
+    elif words.detail != PAUSED:
+        case.sleep(Reason.IDLE if words.reason == "idle" else Reason.REQUESTED)
+    elif case.current:
+        # Told to sleep, and paused no more. Code in the sandbox may say so too, again and again.
+        case.draft.mark_waking(hurry=False)
 
 
 def stay_asleep(case: Case) -> Plan | None:
@@ -132,9 +148,7 @@ def know_the_spec(case: Case) -> Plan | None:
     trouble = case.effective.trouble
     if trouble is None or case.alive:
         return None
-    if case.pod is not None:
-        return case.settle(remove=_removal(case.pod))
-    return case.wait(*trouble)
+    return case.wait(*trouble, remove=_removal(case.pod) if case.pod is not None else None)
 
 
 def respect_the_name(case: Case) -> Plan | None:
@@ -223,12 +237,11 @@ def wait_for_the_runtime(case: Case) -> Plan | None:
     slow = pod.under_way_since + SLOW
     reason = Reason.STARTING if case.now < slow or pod.running_since else Reason.STARTING_SLOWLY
     look_again_at = slow if reason is Reason.STARTING else None
-    if pod.running_since is not None:
-        deadline = pod.running_since + timedelta(seconds=case.settings.start_timeout_seconds)
-        if case.now >= deadline:
+    if pod.running_since is not None and not case.was_setting_up:
+        look_again_at = _end_of_start(case, since=pod.running_since)
+        if case.now >= look_again_at:
             case.lose(Reason.RUNTIME_NOT_ANSWERING, f"{case.settings.start_timeout_seconds:g} seconds")
             return case.settle(remove=_removal(pod))
-        look_again_at = deadline
     environment = environment_of(case)
     if isinstance(environment, Reading):
         return Plan(reading=environment)
@@ -238,11 +251,22 @@ def wait_for_the_runtime(case: Case) -> Plan | None:
     ask = case.ask(Errand.BIND, subject=case.sleep_after_text)
     if (until := end_of_patience(case)) is not None:
         return Plan(ask=ask, look_again_at=until)
+    if case.was_setting_up:
+        # Of an operator that was started again, the runtime has to hear once more. Its setup goes on.
+        return case.settle(ask=ask)
     if reason is Reason.STARTING and pod.cold:
         reason = Reason.STARTING_COLD
     case.draft.mark_starting(pod, image=case.image, reason=reason, detail=pod.cold)
     case.draft.observe_wake(case.wake)
     return case.settle(ask=ask, look_again_at=look_again_at)
+
+
+def _end_of_start(case: Case, *, since: datetime) -> datetime:
+    due = since + timedelta(seconds=case.settings.start_timeout_seconds)
+    if case.ask(Errand.BIND) is None:
+        return due
+    # The operator may have been away, or its clock be another than the node's.
+    return max(due, (case.asked_since or case.now) + FAIR)
 
 
 def put_it_to_sleep(case: Case) -> Plan | None:
@@ -291,12 +315,16 @@ def _news(case: Case) -> Ask | None:
         # Refused: it is going to sleep. The request stays open, and its end is followed by a start.
         if stay.outcome is Outcome.DONE:
             case.draft.observe_wake(wake)
-    if case.bound and case.effective.trouble is None and case.status.sleep_after != case.sleep_after_text:
-        adjusted = case.answer_to(Errand.ADJUST, subject=case.sleep_after_text)
+    told, wanted = case.status.sleep_after, case.sleep_after_text
+    if case.bound and case.effective.trouble is None and told != wanted:
+        # An answer counts only while the status says that one is waited for. Otherwise whoever changes their
+        # mind before it has come would leave the runtime with what they do not want any more.
+        adjusted = case.answer_to(Errand.ADJUST, subject=wanted) if told is None else None
+        case.draft.note_sleep_after(None)
         if adjusted is None:
-            return case.ask(Errand.ADJUST, subject=case.sleep_after_text)
+            return case.ask(Errand.ADJUST, subject=wanted)
         if adjusted.outcome is Outcome.DONE:
-            case.draft.note_sleep_after(adjusted.subject)
+            case.draft.note_sleep_after(wanted)
     since = case.pod.unready_since if case.pod is not None else None
     if since is not None and case.answer_to(Errand.CHECK, subject=since) is None:
         return case.ask(Errand.CHECK, subject=since)

@@ -28,26 +28,39 @@ class Effective:
     spec: SandboxSpec
     # To be recorded on the pod: the part of the template that works on a running sandbox.
     live: Json | None = None
-    # Why no sandbox can be made from these two; `spec` is the sandbox's own then.
+    # Why no sandbox can be made from these two; `spec` is what the pod that is there goes by then, or else
+    # the sandbox's own.
     trouble: tuple[Reason, str] | None = None
 
 
 def effective_spec(sandbox: Sandbox, source: Source, *, recorded: Json | None) -> Effective:
     """`recorded` is what a pod that is there says about the template that it was made from."""
     if source.missing is not None:
-        return Effective(spec=sandbox.spec, trouble=(Reason.TEMPLATE_MISSING, source.missing))
+        kept = _kept(sandbox, source, recorded=recorded)
+        return Effective(spec=kept, trouble=(Reason.TEMPLATE_MISSING, source.missing))
     if source.template is None:
         return Effective(spec=sandbox.spec)
     live = live_part(source.template)
     template = source.template if recorded is None else frozen(template=source.template, recorded=recorded)
     try:
         spec = SandboxSpec.model_validate(merge_spec(template=template, own=source.own or {}))
+        contradiction = check_merged(spec)
     except ValidationError as error:
-        return Effective(spec=sandbox.spec, trouble=(Reason.INVALID_TEMPLATE, _sentence(error)))
-    contradiction = check_merged(spec)
+        contradiction, spec = _sentence(error), sandbox.spec
     if contradiction is not None:
-        return Effective(spec=sandbox.spec, trouble=(Reason.INVALID_TEMPLATE, contradiction))
+        kept = _kept(sandbox, source, recorded=recorded)
+        return Effective(spec=kept, trouble=(Reason.INVALID_TEMPLATE, contradiction))
     return Effective(spec=spec, live=live)
+
+
+def _kept(sandbox: Sandbox, source: Source, *, recorded: Json | None) -> SandboxSpec:
+    """What a pod that is there goes on by: its network and its files must not change with a lost template."""
+    if recorded is None:
+        return sandbox.spec
+    try:
+        return SandboxSpec.model_validate(merge_spec(template=recorded, own=source.own or {}))
+    except ValidationError:
+        return sandbox.spec
 
 
 def _sentence(error: ValidationError) -> str:

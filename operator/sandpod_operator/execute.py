@@ -14,12 +14,12 @@ from sandpod_crds.models import Sandbox, SandboxStatus
 from .cluster import Cluster
 from .kinds import CLAIM, POD, Kind
 from .metrics import Metrics
-from .objects import Json, section
+from .objects import Json, owner_uid, section, uid_of
 from .observations import Key
 from .plan import Ask, Notice, Plan, Removal, Verb, Write
 from .pool.pools import Pools
 from .reasons import Reason
-from .refusals import Subject, make_refusal, refusal, stranger
+from .refusals import Subject, is_labelled, make_refusal, refusal, stranger
 from .status import status_patch, summary
 from .store import Store
 
@@ -57,6 +57,8 @@ class Executor:
     async def carry_out(self, plan: Plan, *, key: Key, sandbox: Sandbox | None) -> bool:
         """True when something was written, or refused, so that there may be more to decide."""
         # First: an asking that nobody wants any more must not go on while we wait for the API server.
+        if plan.ask is not None:
+            self._store.asking(key, pod_uid=plan.ask.pod_uid, errand=plan.ask.errand, now=self._now())
         self._asker.want(key, plan.ask)
         changed = False
         if sandbox is not None:
@@ -102,17 +104,23 @@ class Executor:
         except Conflict as error:
             if not error.already_exists:
                 raise
-            await self._look_at_the_other(kind, body["metadata"]["name"], key=key, sandbox=sandbox)
+            await self._look_at_the_other(kind, body, key=key, sandbox=sandbox)
         except ApiError as error:
             self._refuse(error, kind, key=key, sandbox=sandbox)
         else:
             self._store.drop_refusal(key, kind.plural)
             self._store.cache(kind).learn(created)
 
-    async def _look_at_the_other(self, kind: Kind, name: str, *, key: Key, sandbox: Sandbox) -> None:
+    async def _look_at_the_other(self, kind: Kind, body: Json, *, key: Key, sandbox: Sandbox) -> None:
         """One of that name exists: ours, from a create whose answer was lost, or somebody else's."""
+        path = kind.path(key.namespace, body["metadata"]["name"])
         try:
-            found = await self._cluster.get(kind.path(key.namespace, name))
+            found = await self._cluster.get(path)
+            if owner_uid(found) == sandbox.metadata.uid and not is_labelled(found):
+                # Somebody has taken off the labels by which it is watched: for the watch, it was deleted.
+                labels = {"uid": uid_of(found), "labels": body["metadata"]["labels"]}
+                found = await self._cluster.patch(path, {"metadata": labels})
+                self._store.cache(kind).observe(found)
         except NotFound:
             return
         why = stranger(found, sandbox_uid=sandbox.metadata.uid, heirless=kind is CLAIM)
@@ -138,8 +146,11 @@ class Executor:
             else:
                 written = await self._cluster.patch(path, write.body)
         except NotFound:
-            # Gone meanwhile; the watch is about to say so.
-            return
+            uid = section(write.body, "metadata").get("uid")
+            if uid is None:
+                raise
+            # Gone meanwhile; to believe the watch, which is about to say so, would be to try again at once.
+            self._store.deleted(write.kind, Key(key.namespace, write.name), uid=uid)
         except ApiError as error:
             self._refuse(error, write.kind, key=key, sandbox=sandbox)
         else:

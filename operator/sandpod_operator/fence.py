@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
 def fence_the_network(case: "Case") -> Plan | None:
     pod, found = case.pod, case.network_policy
+    if not case.knows_files_and_network:
+        # Its template, which is gone, may have wanted a closer wall than the one that we would build.
+        return None
     if _is_behind_its_pools_wall(case):
         return None
     wanted = wanted_policy(case)

@@ -58,6 +58,8 @@ class Reason(StrEnum):
     PROVISIONING = "Provisioning"
     CLAIM_PENDING = "ClaimPending"
     CLAIM_LOST = "ClaimLost"
+    CLAIM_MISSING = "ClaimMissing"
+    WORKSPACE_AT_NEXT_START = "AtNextStart"
     EARLIER_CLAIM = "EarlierClaim"
     CLAIM_TAKEN = "ClaimTaken"
     INVALID_CLAIM = "InvalidClaim"
@@ -167,6 +169,10 @@ SENTENCES: Final[dict[Reason, str]] = {
     "says why; often the storage class is missing or has no room.",
     Reason.CLAIM_LOST: "The volume of the PersistentVolumeClaim {word} is gone, and the files with it. "
     "Delete the claim and the sandbox's pod to begin with an empty one.",
+    Reason.CLAIM_MISSING: "There is no PersistentVolumeClaim {word}; the next start makes an empty one.",
+    Reason.WORKSPACE_AT_NEXT_START: "The pod {word} was made before the workspace was asked for, and its "
+    "files and sessions are lost when it ends. The next start has the workspace; to start now, delete the "
+    "pod.",
     Reason.EARLIER_CLAIM: "The PersistentVolumeClaim {word} of an earlier sandbox is going away.",
     Reason.CLAIM_TAKEN: "The workspace's PersistentVolumeClaim is there already and is not this sandbox's: "
     "{detail} To use it, name it in spec.workspace.claimName; or delete it, or rename the sandbox.",

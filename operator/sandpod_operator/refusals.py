@@ -68,8 +68,7 @@ def stranger(found: Json, *, sandbox_uid: str, heirless: bool = False) -> str | 
     """
     metadata = found["metadata"]
     owner = controller(metadata)
-    labels = section(metadata, "labels")
-    labelled = labels.get(LABEL_MANAGED_BY) == APP_NAME
+    labelled = is_labelled(found)
     if owner.get("uid") == sandbox_uid:
         return None if labelled else "it was, but somebody has changed its labels, by which it is watched."
     if owner.get("kind") == SANDBOX_KIND and labelled:
@@ -79,6 +78,11 @@ def stranger(found: Json, *, sandbox_uid: str, heirless: bool = False) -> str | 
     if heirless and labelled:
         return None
     return "it belongs to nobody."
+
+
+def is_labelled(found: Json) -> bool:
+    """The watch sees it."""
+    return section(found["metadata"], "labels").get(LABEL_MANAGED_BY) == APP_NAME
 
 
 def _reason(error: ApiError, *, invalid: Reason) -> Reason | None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 
 from sandpod_crds.models import Sandbox
 
@@ -43,6 +44,8 @@ class Situation:
     offer: Offer | None = None
     # What was read of Secrets and ConfigMaps for a warm pod
     environment: Environment | None = None
+    # Since when this operator asks the pod's runtime
+    asked_since: datetime | None = None
     # The wall of the pool that its pod comes from is there.
     walled: bool = False
 
@@ -70,6 +73,7 @@ def look(store: Store, key: Key, *, pools: Pools) -> Situation:
         answers=store.answers(pod.uid) if pod is not None else {},
         refusals=store.refusals(key),
         offer=_offer(store, sandbox, pools) if sandbox is not None else None,
+        asked_since=store.asked_since(pod.uid) if pod is not None else None,
         environment=pools.environment(key),
         walled=pod is not None and _is_walled(store, key.namespace, pod),
     )

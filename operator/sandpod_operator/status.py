@@ -124,10 +124,16 @@ class Draft:
         )
         self._ready(False, reason)
 
-    def mark_waking(self) -> None:
-        """It was about to sleep, or has just done so, and somebody wants it."""
+    def mark_waking(self, *, hurry: bool = True) -> None:
+        """It was about to sleep, or has just done so, and somebody wants it. Without `hurry`, one that had
+        just started waits as after a failure.
+        """
+        if hurry or self._lasted:
+            self._set(start_failures=None, next_start_at=None)
+        else:
+            self._slow_down()
         self._let_go()
-        self._set(phase=Phase.STARTING, start_failures=None, next_start_at=None)
+        self._set(phase=Phase.STARTING)
         self._ready(False, Reason.WAKING)
 
     def observe_wake(self, request: str) -> None:
@@ -135,8 +141,8 @@ class Draft:
         if request:
             self._set(wake_observed=request)
 
-    def note_sleep_after(self, text: str) -> None:
-        """The runtime goes by this from now on."""
+    def note_sleep_after(self, text: str | None) -> None:
+        """The runtime goes by this from now on; None: nobody knows by what."""
         self._set(sleep_after=text)
 
     def note_claim(self, name: str | None) -> None:
@@ -144,21 +150,13 @@ class Draft:
 
     def mark_lost(self, reason: Reason, detail: str = "") -> None:
         """The pod that this status speaks of is over: count it, say why, and when there will be another."""
-        failures = self._old.start_failures or 0
-        started = self._old.started_at
-        if started is not None:
+        if self._old.started_at is not None:
             self._set(restarts=(self._old.restarts or 0) + 1)
-        if started is not None and self._now - started >= STABLE:
+        if self._lasted:
             self._set(start_failures=None, next_start_at=None, phase=Phase.STARTING)
         else:
-            failures += 1
-            pause = min(timedelta(seconds=2 ** min(failures - 1, 16)), LONGEST_PAUSE)
-            failed = failures >= FAILURES_UNTIL_FAILED
-            self._set(
-                start_failures=failures,
-                next_start_at=self._now + pause,
-                phase=Phase.FAILED if failed else Phase.PENDING,
-            )
+            failed = self._slow_down() >= FAILURES_UNTIL_FAILED
+            self._set(phase=Phase.FAILED if failed else Phase.PENDING)
         self._let_go()
         self._ready(False, reason, detail)
 
@@ -209,6 +207,19 @@ class Draft:
             started_at=None, spec_hash=None, sleep_after=None, setup=None, pool=None,
         )  # fmt: skip
 
+    @property
+    def _lasted(self) -> bool:
+        """The last start was one that held."""
+        started = self._old.started_at
+        return started is not None and self._now - started >= STABLE
+
+    def _slow_down(self) -> int:
+        """One more start that did not last. Returns how many in a row."""
+        failures = (self._old.start_failures or 0) + 1
+        pause = min(timedelta(seconds=2 ** min(failures - 1, 16)), LONGEST_PAUSE)
+        self._set(start_failures=failures, next_start_at=self._now + pause)
+        return failures
+
     def _rise(self) -> None:
         if self._fields["asleep_since"] is not None:
             self._set(asleep_since=None, sleep_reason=None, wakes=(self._old.wakes or 0) + 1)
@@ -254,5 +265,8 @@ def status_patch(status: SandboxStatus) -> Json:
     away.
     """
     given = status.model_dump(mode="json", by_alias=True, exclude_none=True)
+    if status.setup is not None:
+        # With its empty fields: a merge patch would keep an earlier setup's.
+        given["setup"] = status.setup.model_dump(mode="json", by_alias=True)
     names = [field.alias or name for name, field in SandboxStatus.model_fields.items()]
     return {name: given.get(name) or None for name in names}

@@ -3,6 +3,7 @@ and from its own writes, and what was observed beside them.
 """
 
 from collections.abc import Callable, Iterator
+from datetime import datetime
 
 from .kinds import CLAIM, KINDS, NETWORK_POLICY, POD, POOL, SANDBOX, TEMPLATE, Kind
 from .objects import Json, key_of, owner_uid, uid_of, version_of
@@ -95,6 +96,8 @@ class Store:
         self._departed: dict[Key, str] = {}
         # By the UID of the pod that gave them.
         self._answers: dict[str, dict[Errand, Answer]] = {}
+        # By the UID of the pod.
+        self._asked: dict[str, datetime] = {}
         # By the sandbox and the plural of what was refused.
         self._refusals: dict[Key, dict[str, Refusal]] = {}
 
@@ -120,6 +123,7 @@ class Store:
         known = self.pods.get(key)
         self.pods.remove(key, uid=uid)
         self._answers.pop(uid, None)
+        self._asked.pop(uid, None)
         owner = owner_uid(known) if known is not None else None
         if owner is not None and not self.pods.owned_by(owner):
             for sandbox in [each for each, departed in self._departed.items() if departed == owner]:
@@ -132,11 +136,20 @@ class Store:
     def answers(self, pod_uid: str) -> dict[Errand, Answer]:
         return self._answers.get(pod_uid, {})
 
+    def asked_since(self, pod_uid: str) -> datetime | None:
+        return self._asked.get(pod_uid)
+
+    def asking(self, key: Key, *, pod_uid: str, errand: Errand, now: datetime) -> None:
+        """What the pod's runtime has answered to this errand before does not count any more."""
+        if self._has_pod(key, pod_uid):
+            self._asked.setdefault(pod_uid, now)
+            self.answers(pod_uid).pop(errand, None)
+
     def put_answer(self, key: Key, answer: Answer) -> bool:
         """False when the pod is gone: then nobody needs the answer, and nobody would remove it. `key` is the
         sandbox's.
         """
-        if not any(uid_of(pod) == answer.pod_uid for pod in self._pods_of(key)):
+        if not self._has_pod(key, answer.pod_uid):
             return False
         self._answers.setdefault(answer.pod_uid, {})[answer.errand] = answer
         return True
@@ -155,7 +168,7 @@ class Store:
         if refused is not None and refused.pop(plural, None) is not None and not refused:
             del self._refusals[key]
 
-    def _pods_of(self, key: Key) -> list[Json]:
+    def _has_pod(self, key: Key, pod_uid: str) -> bool:
         sandbox, namesake = self.sandboxes.get(key), self.pods.get(key)
         owned = self.pods.owned_by(uid_of(sandbox)) if sandbox is not None else []
-        return [*owned, namesake] if namesake is not None else owned
+        return any(uid_of(pod) == pod_uid for pod in (*owned, *([namesake] if namesake is not None else [])))

@@ -23,12 +23,26 @@ if TYPE_CHECKING:
 
 # A volume is made within seconds, or waits for something that somebody has to see to.
 PROVISIONED_WITHIN = timedelta(seconds=30)
+# Somebody has to see to these.
+WORTH_AN_EVENT = frozenset(
+    {
+        Reason.CLAIM_PENDING,
+        Reason.CLAIM_LOST,
+        Reason.CLAIM_MISSING,
+        Reason.CANNOT_GROW,
+        Reason.DISK_FULL,
+        Reason.SETUP_FAILED,
+    }
+)
 
 
 def tend_the_workspace(case: "Case") -> Plan | None:
     """The claim follows the spec, also while the sandbox sleeps: who may delete it, and how large it is."""
     workspace, claim = case.spec.workspace, case.claim
     if workspace is None or workspace.claim_name is not None or claim is None:
+        return None
+    if not case.knows_files_and_network:
+        # Whoever's claim it is to be, the template that is gone may have said.
         return None
     if claim.deleted or not _is_ours(claim, case) or case.refusal_of(CLAIM) is not None:
         return None
@@ -55,33 +69,20 @@ def make_the_workspace(case: "Case") -> Plan | None:
 
 
 def workspace_verdict(case: "Case", *, before: Condition | None) -> Verdict:
-    workspace = case.spec.workspace
+    workspace, pod = case.spec.workspace, case.pod
+    if not case.knows_files_and_network and before is not None:
+        return _as_it_was(before)
     if workspace is None:
-        return _scratch(case)
-    name = case.claim_name or "?"
-    refusal = case.refusal_of(CLAIM)
-    if refusal is not None:
-        reason = Reason.CANNOT_GROW if case.claim is not None else refusal.reason
-        return _bad(reason, refusal.message)
-    setup = case.draft.setup
-    disk = case.disk_trouble
-    if disk is not None:
-        return _bad(Reason.DISK_FULL, disk)
-    if before is not None and before.reason == Reason.DISK_FULL and case.disk_unknown:
-        return Verdict(ConditionType.WORKSPACE_READY, False, Reason.DISK_FULL, before.message)
-    claim = case.claim
-    if claim is not None and claim.phase == "Lost":
-        return _bad(Reason.CLAIM_LOST, name)
-    if claim is not None and claim.phase == "Pending" and not case.alive:
-        late = case.now >= claim.created_at + PROVISIONED_WITHIN
-        return _bad(Reason.CLAIM_PENDING if late else Reason.PROVISIONING, name)
-    if setup is not None and setup.result == "Failed":
-        return _bad(Reason.SETUP_FAILED, setup.message)
-    if setup is not None and setup.result == "Running":
-        return _bad(Reason.SETTING_UP, setup.message)
-    if claim is not None and claim.capacity and parse(claim.size) > parse(claim.capacity):
-        return verdict(ConditionType.WORKSPACE_READY, True, Reason.GROWING, claim.resizing or name)
-    return verdict(ConditionType.WORKSPACE_READY, True, Reason.WORKSPACE_BOUND, name)
+        return _setup_trouble(case) or _scratch(case)
+    if pod is not None and pod.workspace_claim is None:
+        return _bad(Reason.WORKSPACE_AT_NEXT_START, pod.name)
+    return (
+        _refused(case)
+        or _full_disk(case, before=before)
+        or _claim_trouble(case, workspace)
+        or _setup_trouble(case)
+        or _good_volume(case)
+    )
 
 
 def provisioning_deadline(case: "Case") -> datetime | None:
@@ -100,16 +101,61 @@ def volume_is_coming(case: "Case") -> bool:
 
 
 def _scratch(case: "Case") -> Verdict:
-    setup = case.draft.setup
-    if setup is not None and setup.result == "Failed":
-        return _bad(Reason.SETUP_FAILED, setup.message)
-    if setup is not None and setup.result == "Running":
-        return _bad(Reason.SETTING_UP, setup.message)
     if case.sleep_after is None:
         return verdict(ConditionType.WORKSPACE_READY, True, Reason.SCRATCH_SPACE_KEPT)
     return verdict(
         ConditionType.WORKSPACE_READY, True, Reason.SCRATCH_SPACE, durations.format(case.sleep_after)
     )
+
+
+def _refused(case: "Case") -> Verdict | None:
+    refusal = case.refusal_of(CLAIM)
+    if refusal is None:
+        return None
+    # Quota may be freed; whatever else is said of a claim that is there, is said of its growth.
+    grows = case.claim is not None and refusal.reason is not Reason.QUOTA_EXCEEDED
+    return _bad(Reason.CANNOT_GROW if grows else refusal.reason, refusal.message)
+
+
+def _full_disk(case: "Case", *, before: Condition | None) -> Verdict | None:
+    disk = case.disk_trouble
+    if disk is not None:
+        return _bad(Reason.DISK_FULL, disk)
+    was_full = before is not None and before.reason == Reason.DISK_FULL
+    return _as_it_was(before) if before is not None and was_full and case.disk_unknown else None
+
+
+def _claim_trouble(case: "Case", workspace: Workspace) -> Verdict | None:
+    claim, name = case.claim, case.claim_name or ""
+    if claim is None:
+        # A claim that is somebody else's is not watched, and one in use cannot go.
+        gone = case.pod is None and workspace.claim_name is None
+        return _bad(Reason.CLAIM_MISSING, name) if gone else None
+    if claim.phase == "Lost":
+        return _bad(Reason.CLAIM_LOST, name)
+    if claim.phase == "Pending" and not case.alive:
+        late = case.now >= claim.created_at + PROVISIONED_WITHIN
+        return _bad(Reason.CLAIM_PENDING if late else Reason.PROVISIONING, name)
+    return None
+
+
+def _setup_trouble(case: "Case") -> Verdict | None:
+    setup = case.draft.setup
+    if setup is None or setup.result == "Succeeded":
+        return None
+    return _bad(Reason.SETUP_FAILED if setup.result == "Failed" else Reason.SETTING_UP, setup.message)
+
+
+def _good_volume(case: "Case") -> Verdict:
+    claim, name = case.claim, case.claim_name or ""
+    if claim is not None and claim.capacity and parse(claim.size) > parse(claim.capacity):
+        return verdict(ConditionType.WORKSPACE_READY, True, Reason.GROWING, claim.resizing or name)
+    return verdict(ConditionType.WORKSPACE_READY, True, Reason.WORKSPACE_BOUND, name)
+
+
+def _as_it_was(before: Condition) -> Verdict:
+    holds = before.status == "True"
+    return Verdict(ConditionType.WORKSPACE_READY, holds, Reason(before.reason), before.message)
 
 
 def _is_ours(claim: ClaimFacts, case: "Case") -> bool:

@@ -205,8 +205,11 @@ def situation(
     template: Json | None = None,
     missing: str | None = None,
     fenced: bool = True,
+    asked: float | None = None,
 ) -> Situation:
-    """With its NetworkPolicy there, unless `fenced` says otherwise."""
+    """With its NetworkPolicy there, unless `fenced` says otherwise. `asked` is since when the pod's runtime
+    is, in seconds from now.
+    """
     finalizers: list[str] = section(sandbox or {}, "metadata").get("finalizers") or []
     model = Sandbox.model_validate(sandbox) if sandbox is not None else None
     uid = model.metadata.uid if model is not None else departed
@@ -225,6 +228,7 @@ def situation(
         claims={each["metadata"]["name"]: claim_facts(each) for each in claims},
         answers={each.errand: each for each in given},
         refusals={refused: refusal} if refusal is not None else {},
+        asked_since=NOW + timedelta(seconds=asked) if asked is not None else None,
     )
     if model is None or not fenced:
         return found

@@ -155,7 +155,7 @@ CANNOT_START = {
         writes=["create pod"],
     ),
     "the runtime never answers": Row(
-        situation(sandbox(status=starting()), pod(status=up(since=-60))),
+        situation(sandbox(status=starting()), pod(status=up(since=-60)), asked=-59),
         writes=["status", "delete pod"],
         phase="Pending",
         ready=("False", "RuntimeNotAnswering"),
