@@ -10,6 +10,7 @@ import kopf
 
 from .app import App
 from .kinds import KINDS, Kind
+from .no_memory import NoDiffs, NoProgress
 from .objects import Json, key_of, uid_of
 
 
@@ -44,6 +45,8 @@ def _settings() -> kopf.OperatorSettings:
     settings.queueing.worker_limit = None
     settings.scanning.disabled = True
     settings.posting.enabled = False
+    settings.persistence.diffbase_storage = NoDiffs()
+    settings.persistence.progress_storage = NoProgress()
     return settings
 
 
@@ -89,19 +92,26 @@ def _add_handlers(registry: kopf.OperatorRegistry, app: App) -> None:
 
 def _add_kind(registry: kopf.OperatorRegistry, app: App, kind: Kind) -> None:
     cache = app.store.cache(kind)
+    # UIDs of objects of which the watch has brought a version that we did not know. The others are our own
+    # writes, whose answers we had: to look at those again is half of the work of a storm.
+    news: set[str] = set()
 
     # Index functions run for every object before the first event handler runs for any: so no decision is made
     # before all lists are read.
     @kopf.index(kind.group, kind.version, kind.plural, registry=registry, id=f"known_{kind.plural}")
     async def known(body: kopf.Body, **_: Any) -> None:
-        cache.observe(_plain(body))
+        obj = _plain(body)
+        if cache.observe(obj):
+            news.add(uid_of(obj))
 
     @kopf.on.event(kind.group, kind.version, kind.plural, registry=registry, id=f"{kind.plural}_event")
     async def event(event: kopf.RawEvent, **_: Any) -> None:
         obj = cast("Json", event["object"])
-        if event["type"] == "DELETED":
+        deleted = event["type"] == "DELETED"
+        if deleted:
             app.store.deleted(kind, key_of(obj), uid=uid_of(obj))
-        app.seen(kind, obj)
+        app.seen(kind, obj, news=deleted or uid_of(obj) in news)
+        news.discard(uid_of(obj))
 
 
 def _plain(body: kopf.Body) -> Json:
