@@ -11,6 +11,7 @@ from tests.bench import (
     footprint,
     loopback,
     pods,
+    race,
     runtime_start,
     transfers,
     wake,
@@ -33,7 +34,18 @@ def main() -> None:
         action="store_true",
         help="only the runtime on loopback: needs no cluster, not published",
     )
+    parser.add_argument(
+        "--race",
+        type=int,
+        nargs="?",
+        const=1000,
+        metavar="ROUNDS",
+        help="only requests that meet sandboxes falling asleep (1,000 rounds), not published",
+    )
     options = parser.parse_args()
+    if options.race:
+        print(table([_race(options.race)]))
+        return
     if options.loopback:
         print(table(_without_a_cluster(options.rounds)))
         return
@@ -63,6 +75,15 @@ def run(rounds: int) -> list[Section]:
             writes.measure(Api(KUBECONFIG), sandboxes=5),
             *alone,
         ]
+    finally:
+        pods.clean_up(Api(KUBECONFIG))
+
+
+def _race(rounds: int) -> Section:
+    api = Api(KUBECONFIG)
+    pods.prepare(api)
+    try:
+        return race.measure(api, rounds=rounds)
     finally:
         pods.clean_up(Api(KUBECONFIG))
 

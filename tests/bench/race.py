@@ -1,0 +1,57 @@
+"""Requests thrown at sandboxes in the very moment they fall asleep: how many failed, how long they took."""
+
+from tests.bench.api import Api, Json
+from tests.bench.pods import NAMESPACE, SANDBOXES, manifest
+from tests.bench.stats import Row, Section, ms, p50, p99
+from tests.support.cluster import api_client
+from tests.support.gateway_race import AWAKE, JITTER, SPEC, Outcome, race
+from tests.support.waiting import eventually
+
+SIDE_BY_SIDE = 4
+
+
+def measure(api: Api, *, rounds: int) -> Section:
+    """Some sandboxes side by side, each alone with its requests."""
+    names = [f"racer-{number}" for number in range(SIDE_BY_SIDE)]
+    for name in names:
+        api.request("POST", SANDBOXES, manifest(name, SPEC))
+    for name in names:
+        # Once it has been ready; it may be asleep again by now.
+        eventually(lambda path=f"{SANDBOXES}/{name}": _has_started(api.request("GET", path)), timeout=60)
+    outcome = race(api_client, namespace=NAMESPACE, names=names, rounds=rounds)
+    for name in names:
+        api.request("DELETE", f"{SANDBOXES}/{name}")
+    for failure in outcome.failures[:20]:
+        print(failure)
+    return Section(title=f"falling asleep ({outcome.rounds} rounds)", rows=_rows(outcome))
+
+
+def _has_started(sandbox: Json) -> bool:
+    return sandbox.get("status", {}).get("phase") in ("Running", "Asleep")
+
+
+def _rows(outcome: Outcome) -> list[Row]:
+    phases = ", ".join(f"{count} {phase}" for phase, count in sorted(outcome.phases.items()))
+    woken = [took for took in outcome.seconds if took > AWAKE]
+    return [
+        Row(
+            what="requests that failed",
+            figure=f"{len(outcome.failures)} of {len(outcome.seconds)}",
+            goal="0",
+            how=f"three at once, {ms(JITTER)} around the end of sleepAfter, a quarter of them later",
+        ),
+        Row(
+            what="requests that met a sandbox going to sleep or asleep",
+            figure=str(outcome.waited),
+            how=f"answered after more than {ms(AWAKE)}",
+        ),
+        Row(
+            what="until these were answered",
+            figure=f"{ms(p50(woken))} / {ms(p99(woken))}" if len(woken) > 1 else "none",
+            how="p50 / p99",
+        ),
+        Row(what="wakes", figure=str(outcome.wakes), how="by the sandboxes' status"),
+        Row(
+            what="at the end", figure=phases, goal=f"{SIDE_BY_SIDE} Asleep", how="phases, 30 s later at most"
+        ),
+    ]
