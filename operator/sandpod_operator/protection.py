@@ -143,6 +143,8 @@ class Protection:
         """Bring every namespace that was touched to where it should be. One that refuses (a quota, a webhook)
         keeps no other waiting, and stays touched.
         """
+        if self._found is None:
+            await self.look()
         failure: ApiError | None = None
         touched, self._touched = self._touched, set()
         inhabited = self._inhabited()

@@ -6,7 +6,9 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 
 import pytest
-from sandpod_crds.errors import Forbidden, Unavailable
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sandpod_crds.errors import ApiError, Forbidden, Unavailable
 from sandpod_operator import protection
 from sandpod_operator.metrics import Metrics
 from sandpod_operator.objects import Json
@@ -175,11 +177,11 @@ async def test_switched_off_in_the_chart_the_budgets_go(cluster: Cluster) -> Non
     assert cluster.protected == []
 
 
-CHANGES: dict[str, Callable[[Api], object]] = {
-    "deleted": lambda api: api.vanish(budget("team")),
-    "changed": lambda api: api.change(budget("team"), {"spec": {"minAvailable": 0}}),
-    "turned round": lambda api: api.change(
-        budget("team"), {"spec": {"minAvailable": None, "maxUnavailable": 1}}
+CHANGES: dict[str, Callable[[Api, str], object]] = {
+    "deleted": lambda api, namespace: api.vanish(budget(namespace)),
+    "changed": lambda api, namespace: api.change(budget(namespace), {"spec": {"minAvailable": 0}}),
+    "turned round": lambda api, namespace: api.change(
+        budget(namespace), {"spec": {"minAvailable": None, "maxUnavailable": 1}}
     ),
 }
 
@@ -192,7 +194,7 @@ async def test_what_somebody_has_done_to_a_budget_is_put_right_at_the_next_look(
     await cluster.protection.settle()
     wanted = cluster.api.objects[budget("team")]["spec"]
 
-    CHANGES[change](cluster.api)
+    CHANGES[change](cluster.api, "team")
     await cluster.look()
 
     assert cluster.api.objects[budget("team")]["spec"] == wanted
@@ -300,3 +302,81 @@ async def test_nothing_is_taken_away_before_all_sandboxes_are_known(
         await running
     assert cluster.protected == ["team"]
     assert cluster.writes() == []
+
+
+NAMESPACES = st.sampled_from(["team", "shop"])
+ACTIONS = st.one_of(
+    st.tuples(st.just("come"), NAMESPACES),
+    st.tuples(st.just("go"), NAMESPACES),
+    st.tuples(st.just("settle"), st.just("")),
+    st.tuples(st.just("look"), st.just("")),
+    st.tuples(st.just("restart"), st.just("")),
+    st.tuples(st.sampled_from(["deleted", "changed", "turned round"]), NAMESPACES),
+    # The next call is not carried out, or its answer is lost.
+    st.tuples(st.sampled_from(["refuse", "lose"]), st.just("")),
+)
+
+
+class History:
+    """Everything that can happen to budgets, in any order."""
+
+    def __init__(self) -> None:
+        self.cluster = Cluster()
+        self.there: dict[str, list[str]] = {}
+        self.names = 0
+
+    async def happen(self, action: str, namespace: str) -> None:
+        cluster = self.cluster
+        if action == "come":
+            self.names += 1
+            self.there.setdefault(namespace, []).append(f"box-{self.names}")
+            cluster.come(namespace, f"box-{self.names}")
+        elif action == "go" and self.there.get(namespace):
+            cluster.go(namespace, self.there[namespace].pop())
+        elif action in ("settle", "look"):
+            with contextlib.suppress(ApiError):
+                await (cluster.protection.look() if action == "look" else cluster.protection.settle())
+        elif action == "restart":
+            cluster.restart()
+            with contextlib.suppress(ApiError):
+                await cluster.protection.look()
+        elif action in CHANGES and budget(namespace) in cluster.api.objects:
+            CHANGES[action](cluster.api, namespace)
+        elif action == "refuse":
+            cluster.api.before = self.fail
+        elif action == "lose":
+            cluster.api.after = self.fail
+
+    def fail(self, number: int, call: str) -> None:
+        self.heal()
+        raise Unavailable(0, "Unreachable", "no answer")
+
+    def heal(self) -> None:
+        self.cluster.api.before = self.cluster.api.after = lambda number, call: None
+
+    async def come_to_rest(self) -> None:
+        self.heal()
+        for _ in range(3):
+            await self.cluster.protection.look()
+            assert await self.cluster.protection.settle() is None
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(ACTIONS, max_size=25))
+def test_whatever_has_happened_there_is_a_budget_where_there_are_sandboxes(
+    actions: list[tuple[str, str]],
+) -> None:
+    async def play() -> None:
+        history = History()
+        await history.cluster.look()
+        for action, namespace in actions:
+            await history.happen(action, namespace)
+        await history.come_to_rest()
+        cluster = history.cluster
+        assert sorted(cluster.protected) == sorted(ns for ns, names in history.there.items() if names)
+        assert all(cluster.api.objects[budget(ns)]["spec"] == protection.SPEC for ns in cluster.protected)
+        cluster.writes()
+        await cluster.look()
+        assert cluster.writes() == []
+
+    asyncio.run(play())
