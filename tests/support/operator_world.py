@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from sandpod_crds.names import APP_NAME, LABEL_MANAGED_BY, SANDBOX_CONTAINER
+from sandpod_operator.cluster import Cluster
 from sandpod_operator.events import Recorder
 from sandpod_operator.execute import Executor
 from sandpod_operator.kinds import CLAIM, KINDS, NETWORK_POLICY, POD, POOL, SANDBOX, TEMPLATE, Kind
@@ -37,6 +38,10 @@ class World:
         self.installation = installation
         self.clock = FakeClock()
         self.api = Api(now=self.now)
+        # As the operator reaches it
+        self.cluster: Cluster = self.api
+        # The watch brings nothing for as long as this is set.
+        self.blind = False
         # What the node makes of a pod that it finds; a test may put anything here.
         self.kubelet: Callable[[World, Json], None] = run_it
         # By the UID of their pods: those that listen.
@@ -53,16 +58,16 @@ class World:
         self.pool_queue: WorkQueue[Key] = WorkQueue(clock=self.clock, jitter=lambda: 1.0)
         self.asker = Asker()
         self.metrics = Metrics()
-        self.recorder = Recorder(cluster=self.api, instance="test", metrics=self.metrics, now=self.now)
+        self.recorder = Recorder(cluster=self.cluster, instance="test", metrics=self.metrics, now=self.now)
         pools = Pools(
-            cluster=self.api,
+            cluster=self.cluster,
             store=self.store,
             metrics=self.metrics,
             now=self.now,
             changed=self.pool_queue.add,
         )
         executor = Executor(
-            cluster=self.api,
+            cluster=self.cluster,
             store=self.store,
             teller=self.recorder,
             asker=self.asker,
@@ -80,7 +85,7 @@ class World:
             now=self.now,
         )
         self.pool_reconciler = PoolReconciler(
-            cluster=self.api,
+            cluster=self.cluster,
             store=self.store,
             queue=self.pool_queue,
             pools=pools,
@@ -137,7 +142,7 @@ class World:
         return self.status["phase"], condition["status"], condition["reason"]
 
     async def _step(self) -> bool:
-        self._watch()
+        self.see()
         if len(self.queue):
             await self._work(self.queue, self.reconciler.attempt)
         elif len(self.pool_queue):
@@ -155,7 +160,10 @@ class World:
         finally:
             queue.done(key)
 
-    def _watch(self) -> None:
+    def see(self) -> None:
+        """What the API server has sent until now."""
+        if self.blind:
+            return
         for event, obj in self.api.log[self._seen :]:
             kind = BY_NAME.get(obj["kind"])
             if kind is None or not watched(kind, obj):
