@@ -114,7 +114,7 @@ def bury_the_pod(case: Case) -> Plan | None:
         if not case.bound and reason in (Reason.CRASHED, Reason.RUNTIME_EXITED):
             reason = Reason.CRASHED_AT_START
         case.lose(reason, pod.end.message)
-    return case.settle(remove=_removal(pod))
+    return case.settle(remove=_removal(pod, force=pod.over))
 
 
 def _fall_asleep(case: Case, words: LastWords) -> None:

@@ -102,6 +102,8 @@ class PodFacts:
     obstacle: Trouble | None
     # It is over, and will not start again by itself.
     end: Trouble | None
+    # Nothing of it runs any more: to wait for its node would be for nothing.
+    over: bool
     # What its runtime left when it ended.
     words: LastWords | None
     node_responds: bool
@@ -117,6 +119,7 @@ def facts(pod: Json) -> PodFacts:
     deleted = metadata.get("deletionTimestamp")
     state = _state(_container(status))
     running: Json | None = state.get("running")
+    containers = entries(status, "containerStatuses")
     conditions = {c["type"]: c for c in entries(status, "conditions")}
     end = _end(status, state)
     claimed_at = _moment(annotations.get(ANNOTATION_CLAIMED_AT))
@@ -149,6 +152,7 @@ def facts(pod: Json) -> PodFacts:
         running_since=_running_since(running, claimed_at),
         obstacle=None if running or end else _obstacle(status, conditions),
         end=end,
+        over=bool(containers) and all("terminated" in _state(each) for each in containers),
         words=_words(state),
         node_responds=_node_responds(conditions),
         unready_since=_unready_since(conditions) if running else None,

@@ -87,7 +87,7 @@ CANNOT_START = {
             sandbox(status=starting()),
             pod(status=ended(1, message="Traceback:\nImportError: libc.so.6\n")),
         ),
-        writes=["status", "delete pod"],
+        writes=["status", "force-delete pod"],
         phase="Pending",
         ready=("False", "CrashedAtStart"),
         says="exited with code 1; it said: Traceback: | ImportError: libc.so.6",
@@ -99,7 +99,7 @@ CANNOT_START = {
             sandbox(status=starting()),
             pod(status=ended(128, reason="StartError", message="exec: no such file or directory")),
         ),
-        writes=["status", "delete pod"],
+        writes=["status", "force-delete pod"],
         phase="Pending",
         ready=("False", "StartFailed"),
         says="no such file or directory",
@@ -108,7 +108,7 @@ CANNOT_START = {
     ),
     "each failure waits twice as long": Row(
         situation(sandbox(status=starting(startFailures=3)), pod(status=ended(1))),
-        writes=["status", "delete pod"],
+        writes=["status", "force-delete pod"],
         phase="Pending",
         ready=("False", "CrashedAtStart"),
         status={"startFailures": 4, "nextStartAt": at(8)},
@@ -116,7 +116,7 @@ CANNOT_START = {
     ),
     "the fifth failure in a row is Failed": Row(
         situation(sandbox(status=starting(startFailures=4)), pod(status=ended(1))),
-        writes=["status", "delete pod"],
+        writes=["status", "force-delete pod"],
         phase="Failed",
         ready=("False", "CrashedAtStart"),
         status={"startFailures": 5, "nextStartAt": at(16)},
@@ -124,7 +124,7 @@ CANNOT_START = {
     ),
     "and is tried again, at least every five minutes": Row(
         situation(sandbox(status=starting(startFailures=99)), pod(status=ended(1))),
-        writes=["status", "delete pod"],
+        writes=["status", "force-delete pod"],
         phase="Failed",
         ready=("False", "CrashedAtStart"),
         status={"startFailures": 100, "nextStartAt": at(300)},
@@ -135,7 +135,7 @@ CANNOT_START = {
             sandbox(status=status_of("Pending", "CrashedAtStart", startFailures=1, nextStartAt=at(1))),
             pod(status=ended(1)),
         ),
-        writes=["delete pod"],
+        writes=["force-delete pod"],
     ),
     "the next start waits for its time": Row(
         situation(sandbox(status=status_of("Pending", "CrashedAtStart", startFailures=3, nextStartAt=at(4)))),

@@ -129,7 +129,7 @@ LOST = {
     ),
     "a sandbox that dies in its first minute waits before the next start": Row(
         situation(sandbox(status=running(startedAt=at(-59), startFailures=1)), pod(status=ended(1))),
-        writes=["status", "delete pod"],
+        writes=["status", "force-delete pod"],
         phase="Pending",
         ready=("False", "Crashed"),
         status={"restarts": 1, "startFailures": 2, "nextStartAt": at(2)},
@@ -137,7 +137,7 @@ LOST = {
     ),
     "out of memory": Row(
         situation(sandbox(status=running()), pod(status=ended(137, reason="OOMKilled"))),
-        writes=["status", "delete pod"],
+        writes=["status", "force-delete pod"],
         phase="Starting",
         ready=("False", "OOMKilled"),
         says="Raise spec.resources.limits.memory",
@@ -158,7 +158,7 @@ LOST = {
     ),
     "the runtime ended by itself": Row(
         situation(sandbox(status=running()), pod(status=ended(0, reason="Completed"))),
-        writes=["status", "delete pod"],
+        writes=["status", "force-delete pod"],
         phase="Starting",
         ready=("False", "RuntimeExited"),
         tells=["RuntimeExited"],
