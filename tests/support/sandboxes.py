@@ -74,7 +74,7 @@ class Sandbox:
     def falls_asleep(self, *, timeout: float = 60) -> Json:
         """The status, once it sleeps and its pod is gone."""
         status = self.reaches("Asleep", timeout=timeout)
-        assert not kubectl("get", "pod", self.name, "-n", self.namespace, check=False).stdout
+        eventually(lambda: not kubectl("get", "pod", self.name, "-n", self.namespace, check=False).stdout)
         return status
 
     def wake(self) -> "Sandbox":
