@@ -149,7 +149,7 @@ class Client:
         ]
         content: bytes | None = None
         if request.body is not None:
-            headers.append(("Content-Type", "application/json"))
+            headers.append(("Content-Type", request.content_type))
             content = json.dumps(request.body, separators=(",", ":")).encode()
         try:
             built = http.build_request(

@@ -69,7 +69,29 @@ def wait_ready(
     waited: float = 0.0,
     on_change: Callable[[Json], object] | None = None,
 ) -> Json:
-    """The object when it can run commands. `on_change` gets it whenever it says something new about itself.
+    """The object when it can run commands."""
+    return wait_until(
+        client,
+        sandbox=sandbox,
+        done=lambda state: observe(state).ready,
+        wanted="Ready",
+        timeout=timeout,
+        waited=waited,
+        on_change=on_change,
+    )
+
+
+def wait_until(
+    client: Client,
+    *,
+    sandbox: Json,
+    done: Callable[[Json], bool],
+    wanted: str,
+    timeout: float,
+    waited: float = 0.0,
+    on_change: Callable[[Json], object] | None = None,
+) -> Json:
+    """The object as soon as it is `done`. `on_change` gets it whenever it says something new about itself.
 
     `waited`: for how long the caller has done so already, which belongs into the message.
     """
@@ -83,10 +105,10 @@ def wait_ready(
         if on_change is not None and now != seen:
             on_change(state)
         seen = now
-        if now.ready:
+        if done(state):
             return state
     took, why = format_duration(waited + timeout), str(seen).rstrip(".")
-    raise TimedOut(f"The {subject} is not Ready after {took}: {why}.", last=sandbox)
+    raise TimedOut(f"The {subject} is not {wanted} after {took}: {why}.", last=sandbox)
 
 
 def wait_gone(client: Client, *, sandbox: Json, timeout: float) -> None:

@@ -21,6 +21,8 @@ PAGE = 500
 WATCH_SECONDS = 240
 # The runtime sends a comment at least every 30 s, so a stream that is silent for three of them is dead.
 STREAM_SILENCE_SECONDS = 95.0
+# A step of a setup may compile for long without a word, and nothing is sent meanwhile.
+SETUP_SILENCE_SECONDS = 3600.0
 
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
 
@@ -34,6 +36,7 @@ class Request:
     query: dict[str, str] = field(default_factory=dict[str, str])
     body: Json | None = None
     accept: str = "application/json"
+    content_type: str = "application/json"
     read_timeout: float = 30.0
 
 
@@ -112,6 +115,29 @@ def create(*, namespace: str, manifest: Json) -> Request:
         # Strict: a misspelt field is an answer, not a sandbox that lacks something.
         query={"fieldManager": "sandpod-sdk", "fieldValidation": "Strict"},
         body=manifest,
+    )
+
+
+def patch(*, namespace: str, name: str, changes: Json) -> Request:
+    """What `changes` has is laid over the object; null removes (RFC 7386)."""
+    return Request(
+        method="PATCH",
+        path=sandboxes(namespace=namespace, name=name),
+        subject=subject(namespace=namespace, name=name),
+        query={"fieldManager": "sandpod-sdk", "fieldValidation": "Strict"},
+        body=changes,
+        content_type="application/merge-patch+json",
+    )
+
+
+def setup_log(*, namespace: str, name: str, follow: bool) -> Request:
+    return Request(
+        method="GET",
+        path=proxied(namespace=namespace, name=name, path="api/setup/log"),
+        subject=subject(namespace=namespace, name=name),
+        query={"follow": "true"} if follow else {},
+        accept="text/plain",
+        read_timeout=SETUP_SILENCE_SECONDS if follow else 30.0,
     )
 
 

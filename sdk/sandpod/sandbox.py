@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import builtins
-import codecs
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
-from sandpod import _client, _command, _following, _manifest, _requests, _stream
+from sandpod import _client, _command, _following, _lifecycle, _manifest, _requests, _running, _stream
 from sandpod._client import Client
 from sandpod._observation import observe
-from sandpod._results import ExecResult, Keeper
+from sandpod._results import ExecResult
 from sandpod._stream import ExecStream
-from sandpod.errors import CommandFailed
+from sandpod.errors import NotReady
 
 Json = dict[str, Any]
+OnChange = Callable[["Sandbox"], object] | None
 
 _KEPT_BYTES = 64 << 20
 
@@ -43,16 +44,24 @@ class Sandbox:
         sleep_after: str | int | None = None,
         keep_alive: bool | None = None,
         labels: Mapping[str, str] | None = None,
+        template: str | None = None,
+        pool: str | None = None,
+        workspace: str | None = None,
+        storage_class: str | None = None,
+        setup: Sequence[str] = (),
+        processes: Mapping[str, str] | None = None,
+        egress: str | None = None,
         manifest: Json | None = None,
         namespace: str | None = None,
         wait: bool = True,
         timeout: float = 120.0,
-        on_change: Callable[[Sandbox], object] | None = None,
+        on_change: OnChange = None,
         client: Client | None = None,
     ) -> Sandbox:
         """Makes one, and returns when it can run commands (`wait=False`: as soon as the cluster knows of it).
 
-        `manifest` is a Sandbox as in YAML, for all that has no argument here; arguments win over it.
+        `workspace` is a size, such as `10Gi`; `processes` are commands by their names. `manifest` is a
+        Sandbox as in YAML, for all that has no argument here; arguments win over it.
         """
         client = client or _client.default()
         wanted = _manifest.build(
@@ -65,6 +74,13 @@ class Sandbox:
             sleep_after=sleep_after,
             keep_alive=keep_alive,
             labels=labels,
+            template=template,
+            pool=pool,
+            workspace=workspace,
+            storage_class=storage_class,
+            setup=setup,
+            processes=processes,
+            egress=egress,
         )
         where = namespace or str(wanted["metadata"].get("namespace") or client.namespace)
         created = client.send(_requests.create(namespace=where, manifest=wanted))
@@ -141,9 +157,7 @@ class Sandbox:
         self._manifest = self._client.send(_requests.get(namespace=self.namespace, name=self.name))
         return self
 
-    def wait_ready(
-        self, *, timeout: float = 120.0, on_change: Callable[[Sandbox], object] | None = None
-    ) -> Sandbox:
+    def wait_ready(self, *, timeout: float = 120.0, on_change: OnChange = None) -> Sandbox:
         """Waits until it can run commands. `on_change` is called for each change of phase, reason
         or message.
 
@@ -152,16 +166,31 @@ class Sandbox:
         """
         if self.uid is None:
             self.refresh()
+        return self._until(lambda state: observe(state).ready, "Ready", timeout, on_change)
 
-        def note(state: Json) -> None:
-            self._manifest = state
-            if on_change is not None:
-                on_change(self)
+    def pause(self, *, wait: bool = True, timeout: float = 120.0, on_change: OnChange = None) -> Sandbox:
+        """Puts it to sleep, and keeps it asleep until `resume`: requests do not wake it."""
+        self._patch(_lifecycle.pausing(paused=True))
+        return self._until(_lifecycle.is_asleep, "asleep", timeout, on_change) if wait else self
 
-        self._manifest = _following.wait_ready(
-            self._client, sandbox=self._manifest, timeout=timeout, on_change=note
-        )
-        return self
+    def resume(self, *, wait: bool = True, timeout: float = 120.0, on_change: OnChange = None) -> Sandbox:
+        """Ends what `pause` began, and starts it."""
+        self._patch(_lifecycle.pausing(paused=False))
+        return self._until(_lifecycle.is_resumed, "Ready", timeout, on_change) if wait else self
+
+    def wake(self, *, wait: bool = True, timeout: float = 120.0, on_change: OnChange = None) -> Sandbox:
+        """Wakes it, or keeps it awake if it is just falling asleep. One that is paused stays so: NotReady."""
+        value = _lifecycle.fresh_value()
+        self._patch(_lifecycle.waking(value))
+        if _lifecycle.is_paused(self._manifest):
+            raise NotReady(f"The sandbox {self.name} is paused, and sleeps until it is resumed.")
+        awake = partial(_lifecycle.is_awake, request=value)
+        return self._until(awake, "Ready", timeout, on_change) if wait else self
+
+    def setup_log(self, *, follow: bool = False) -> Iterator[bytes]:
+        """What the commands of `setup` have written; with `follow`, also what they write until they end."""
+        request = _requests.setup_log(namespace=self.namespace, name=self.name, follow=follow)
+        return self._client.pieces(self._client.open(request), request=request)
 
     def delete(self, *, wait: bool = False, timeout: float = 120.0) -> None:
         """Deletes it, and never one of the same name that somebody made since. `wait`: until it is gone."""
@@ -200,30 +229,17 @@ class Sandbox:
         is waited for, for `start_timeout` seconds.
         """
         begun = time.monotonic()
-        kept = {name: Keeper(limit=max_output_bytes) for name in ("stdout", "stderr")}
-        tellers = {"stdout": _teller(on_stdout), "stderr": _teller(on_stderr)}
-        with self.exec_stream(
+        run = self.exec_stream(
             command, env=env, cwd=cwd, timeout=timeout, stdin=stdin, start_timeout=start_timeout
-        ) as run:
-            for output in run:
-                kept[output.stream].add(output.data)
-                tellers[output.stream](output.data, False)
-        for tell in tellers.values():
-            tell(b"", True)
-        assert run.exit_code is not None  # a stream that ends without one has raised
-        result = ExecResult(
-            exit_code=run.exit_code,
-            out=kept["stdout"].captured(),
-            err=kept["stderr"].captured(),
-            duration=time.monotonic() - begun,
         )
-        if check and not result.ok:
-            said = result.stderr.strip().rsplit("\n", 1)[-1][:200]
-            raise CommandFailed(
-                f"The command ended with exit code {result.exit_code}" + (f": {said}" if said else "."),
-                result=result,
-            )
-        return result
+        return _running.to_the_end(
+            run,
+            begun=begun,
+            on_stdout=on_stdout,
+            on_stderr=on_stderr,
+            max_output_bytes=max_output_bytes,
+            check=check,
+        )
 
     def exec_stream(
         self,
@@ -252,16 +268,30 @@ class Sandbox:
             on_wait=on_wait,
         )
 
+    def _patch(self, changes: Json) -> None:
+        request = _requests.patch(namespace=self.namespace, name=self.name, changes=changes)
+        self._manifest = self._client.send(request)
+
+    def _until(
+        self, done: Callable[[Json], bool], wanted: str, timeout: float, on_change: OnChange
+    ) -> Sandbox:
+        self._manifest = _following.wait_until(
+            self._client,
+            sandbox=self._manifest,
+            done=done,
+            wanted=wanted,
+            timeout=timeout,
+            on_change=self._note(on_change),
+        )
+        return self
+
+    def _note(self, on_change: OnChange) -> Callable[[Json], None]:
+        def note(state: Json) -> None:
+            self._manifest = state
+            if on_change is not None:
+                on_change(self)
+
+        return note
+
     def __repr__(self) -> str:
         return f"Sandbox(name={self.name!r}, namespace={self.namespace!r}, phase={self.phase!r})"
-
-
-def _teller(callback: Callable[[str], object] | None) -> Callable[[bytes, bool], None]:
-    decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
-
-    def tell(data: bytes, last: bool) -> None:
-        text = decoder.decode(data, last)
-        if callback is not None and text:
-            callback(text)
-
-    return tell

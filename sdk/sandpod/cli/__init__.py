@@ -14,8 +14,13 @@ from sandpod.cli import _arguments, _guard
 
 COMMANDS = {
     "create": "make a sandbox and wait until it is Ready",
-    "get": "list sandboxes, or show one",
+    "list": "who works and who sleeps, since when and why",
+    "get": "list sandboxes, or show one, as kubectl does",
     "exec": "run a command in a sandbox",
+    "logs": "what a sandbox's setup has written",
+    "pause": "put sandboxes to sleep, and keep them asleep",
+    "resume": "end a pause",
+    "wake": "wake sandboxes that sleep",
     "delete": "delete sandboxes",
     "version": "versions of this program and of the cluster",
     "completion": "print a script that completes commands and names in your shell",
@@ -24,7 +29,8 @@ COMMANDS = {
 
 def main(argv: Sequence[str] | None = None) -> int:
     try:
-        return _dispatch(list(sys.argv[1:] if argv is None else argv))
+        # Not list(…): once the command of that name is imported, it is what stands for it here.
+        return _dispatch([*(sys.argv[1:] if argv is None else argv)])
     except KeyboardInterrupt:
         return _guard.INTERRUPTED
     finally:

@@ -42,7 +42,8 @@ if [[ "$funcstack[1]" = _sandpod ]]; then _sandpod "$@"; else compdef _sandpod s
 complete -c sandpod -f -a '(sandpod __complete (commandline -opc)[2..] (commandline -ct) 2>/dev/null)'
 """,
 }
-_NAMED = {"get", "exec", "delete"}
+_SEVERAL = {"delete", "pause", "resume", "wake"}
+_NAMED = {"get", "exec", "logs", *_SEVERAL}
 _OPTION = re.compile(r"(--?[a-z][a-z-]*)(?: (\{[^}]*\}|[A-Z][A-Z=]*))?")
 
 
@@ -84,7 +85,7 @@ def _candidates(before: Sequence[str], current: str) -> list[str]:
         return sorted(_SCRIPTS)
     # Neither options nor their values: the names that are there already.
     taken = [word for last, word in pairwise(["", *rest]) if word[:1] != "-" and known.get(last) is None]
-    if name in _NAMED and (name == "delete" or not taken):
+    if name in _NAMED and (name in _SEVERAL or not taken):
         return [each for each in _names([*options, *rest]) if each not in taken]
     return []
 

@@ -29,6 +29,7 @@ EXAMPLES = """
 sandpod create demo
 sandpod create demo --image python:3.13 --cpu 2 --memory 4Gi --sleep-after 1h
 sandpod create demo --env STAGE=test --env API_TOKEN      # the second from this environment
+sandpod create demo --workspace 10Gi --setup 'pip install flask' --process web='flask run --port 8080'
 sandpod create demo -f sandbox.yaml                       # a manifest, under another name
 sandpod create demo --no-wait -o yaml
 """
@@ -59,6 +60,27 @@ def configure(parser: Parser) -> None:
         "--sleep-after", metavar="TIME", help="how long after the last work it falls asleep, such as 10m"
     )
     parser.add_argument("--keep-alive", action="store_true", default=None, help="never fall asleep by itself")
+    parser.add_argument("--template", metavar="NAME", help="the SandboxTemplate that has the other fields")
+    parser.add_argument("--pool", metavar="NAME", help="the SandboxPool to take a warm pod from")
+    parser.add_argument("--workspace", metavar="SIZE", help="a volume that outlives sleep, such as 10Gi")
+    parser.add_argument("--storage-class", metavar="NAME", help="the kind of that volume")
+    parser.add_argument(
+        "--setup",
+        metavar="CMD",
+        action="append",
+        default=[],
+        help="a shell command that makes the workspace ready, once; may be repeated",
+    )
+    parser.add_argument(
+        "--process",
+        metavar="NAME=CMD",
+        action="append",
+        default=[],
+        help="a program that runs whenever the sandbox does; may be repeated",
+    )
+    parser.add_argument(
+        "--egress", choices=["None", "Internet", "Restricted"], help="where it may connect to"
+    )
     parser.add_argument(
         "-f", "--file", metavar="FILE", help="a Sandbox in YAML or JSON to begin from; - is standard input"
     )
@@ -105,6 +127,13 @@ def _made(args: argparse.Namespace, base: Json) -> Sandbox:
             memory=args.memory,
             sleep_after=args.sleep_after,
             keep_alive=args.keep_alive,
+            template=args.template,
+            pool=args.pool,
+            workspace=args.workspace,
+            storage_class=args.storage_class,
+            setup=args.setup,
+            processes=_processes(args.process),
+            egress=args.egress,
             manifest=base,
             namespace=args.namespace,
             wait=False,
@@ -165,6 +194,19 @@ def _env(items: list[str]) -> dict[str, str]:
         return _arguments.env_pairs(items)
     except ValueError as error:
         raise Invalid(f"{error}.") from error
+
+
+def _processes(items: list[str]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for item in items:
+        name, equals, command = item.partition("=")
+        if not (name and equals and command.strip()):
+            raise Invalid(
+                f"--process {item}: a name and a command belong here.",
+                hint="As in: --process web='npm start'",
+            )
+        found[name] = command
+    return found
 
 
 def _say(args: argparse.Namespace, sandbox: Sandbox, sentence: str) -> None:
