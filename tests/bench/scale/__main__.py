@@ -3,6 +3,7 @@
 import argparse
 import contextlib
 import datetime
+import os
 import signal
 import sys
 import tempfile
@@ -34,6 +35,7 @@ def main() -> None:
         parser.error("from 1 to 20000")
     # So that nothing is left either when somebody ends it.
     signal.signal(signal.SIGTERM, _end)
+    load = os.getloadavg()[0]
     api = Api(KUBECONFIG)
     with tempfile.TemporaryDirectory(prefix="sandpod-scale-") as temporary:
         directory = Path(temporary)
@@ -46,7 +48,8 @@ def main() -> None:
                 idle=options.idle,
             )
             result = run.measure()
-    text = f"Measured on {datetime.date.today()}, {machine()}, kind.\n\n{table([section(result)])}"
+    busy = f"whose load average was {load:.1f} before the run"
+    text = f"Measured on {datetime.date.today()}, {machine()}, kind, {busy}.\n\n{table([section(result)])}"
     print(text)
     if not options.no_publish:
         publish(text, ROOT / "docs/benchmarks.md", place="scale")

@@ -53,6 +53,7 @@ class Quiet:
 @dataclass(kw_only=True)
 class Restart:
     seconds: float
+    cpu_seconds: float
     writes: float
     rss_mb: float
 
@@ -176,10 +177,12 @@ class Run:
         _say("a restart of the operator")
         before = counted(self._api)
         seconds = self._operator.restart()
+        cpu = self._operator.program.cpu()
         time.sleep(SETTLE_SECONDS)
         own = _writes(self._operator.numbers()).total()
         return Restart(
             seconds=seconds,
+            cpu_seconds=cpu,
             writes=max(own, (counted(self._api) - before).total()),
             rss_mb=self._operator.program.rss_mb(),
         )

@@ -2,7 +2,7 @@
 
 from collections import Counter
 
-from tests.bench.scale.measure import Result, Storm
+from tests.bench.scale.measure import Restart, Result, Storm
 from tests.bench.stats import Row, Section, p50, p99
 
 
@@ -43,7 +43,7 @@ def _writes(result: Result) -> list[Row]:
         Row(
             what="API writes for each start",
             figure=f"{_each(starts, starts.writes)}",
-            goal="≤ 4",
+            goal="≤ 6",
             how=_listed(starts, starts.writes),
         ),
         Row(
@@ -72,7 +72,7 @@ def _costs(result: Result) -> list[Row]:
             what="operator's start → all looked at",
             figure=f"{result.restart.seconds:.1f} s",
             goal="≤ 10 s",
-            how=f"{result.restart.writes:.0f} API writes (goal 0), then {result.restart.rss_mb:.0f} MB",
+            how=_restart(result.restart),
         ),
     ]
 
@@ -101,9 +101,14 @@ def _sleeping(result: Result) -> list[Row]:
             what="operator's start → all looked at, all Asleep",
             figure=f"{result.restart_asleep.seconds:.1f} s",
             goal="≤ 10 s",
-            how=f"{result.restart_asleep.writes:.0f} API writes (goal 0)",
+            how=_restart(result.restart_asleep),
         ),
     ]
+
+
+def _restart(restart: Restart) -> str:
+    used = f"{restart.cpu_seconds:.1f} s of CPU, {restart.rss_mb:.0f} MB"
+    return f"{used}; {restart.writes:.0f} API writes (goal 0)"
 
 
 def _each(storm: Storm, writes: Counter[str]) -> str:
