@@ -16,7 +16,7 @@ from .events import Recorder
 from .execute import Executor
 from .gauges import add_gauges
 from .health import Health, serve
-from .kinds import POD, Kind
+from .kinds import POOL, TEMPLATE, Kind
 from .metrics import Metrics
 from .objects import Json
 from .observations import Answer, Errand, Key
@@ -84,7 +84,7 @@ class App:
             store=self.store,
             metrics=self.metrics,
             now=utc_now,
-            changed=self._look_at_pool,
+            changed=self._refill,
         )
         executor = Executor(
             cluster=kube,
@@ -157,13 +157,13 @@ class App:
         for key in kind.concerns(obj, self.store.sandboxes) if news else ():
             self.queue.add(key)
         for key in concerned(kind, obj, self.store):
-            self._look_at_pool(key, soon=kind is POD)
+            if kind not in (POOL, TEMPLATE):
+                self._refill(key)
+            elif news:
+                self.pool_queue.add(key)
 
-    def _look_at_pool(self, key: Key, *, soon: bool = True) -> None:
-        if soon:
-            self.pool_queue.add_after(key, REFILL_PAUSE)
-        else:
-            self.pool_queue.add(key)
+    def _refill(self, pool: Key) -> None:
+        self.pool_queue.add_after(pool, REFILL_PAUSE)
 
     def _answered(self, key: Key, answer: Answer) -> None:
         if answer.errand is Errand.BIND and self._pools is not None:

@@ -83,6 +83,7 @@ annotations:
   "startTimeoutSeconds" (int .Values.sandboxes.startTimeoutSeconds)
   "protectFromDrain" .Values.sandboxes.protectFromDrain
   "releaseLabels" (fromYaml (include "sandpod.selectorLabels" (list . "")))
+  "pools" (dict "readSecrets" .Values.pools.readSecrets "mostStarting" (int .Values.pools.mostStarting))
   "network" (fromYaml (include "sandpod.networkSettings" .))
   "canaryPolicy" (printf "%s-operator" $name)
   "logLevel" .Values.operator.logLevel

@@ -178,6 +178,8 @@ async def test_many_sandboxes_race_for_a_few_pods() -> None:
     taken = [uid_of(pod) for name in names for pod in claimed_by(world, name)]
     assert len(taken) == len(set(taken)) == 5
     assert len(successes(world)) == 5
+    # Nor do our own workers stand in each other's way.
+    assert len(calls_about(world, "PATCH", "/pods/")) == 5
 
     await world.wait(5)
     assert [ready(world, name) for name in names] == [RUNNING] * 20
