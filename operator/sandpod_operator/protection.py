@@ -106,8 +106,11 @@ class Protection:
         self._touched: set[str] = set()
         self._wake = asyncio.Event()
 
-    def touch(self, namespace: str) -> None:
-        """A sandbox has come there, or gone. Call it as often as you like."""
+    def touch(self, namespace: str, *, gone: bool = False) -> None:
+        """There is a sandbox, or one is gone. Call it as often as you like: mostly it is nothing new."""
+        known = (self._found or {}).get(namespace)
+        if not gone and known is not None and (known.as_wanted or not known.ours):
+            return
         self._touched.add(namespace)
         self._wake.set()
 
@@ -167,10 +170,11 @@ class Protection:
             await self._create(namespace, self._found)
             return
         assert found is not None
+        # Not known while it is being written: a sandbox that comes meanwhile must not take it for granted.
+        del self._found[namespace]
         try:
             if todo is Step.DELETE:
                 await self._cluster.delete(_path(namespace, NAME), uid=found.uid)
-                del self._found[namespace]
             else:
                 body = {
                     "metadata": {"resourceVersion": found.version},
@@ -179,6 +183,9 @@ class Protection:
                 self._found[namespace] = facts(await self._cluster.patch(_path(namespace, NAME), body))
         except (NotFound, Conflict):
             await self._look_at(namespace, self._found)
+        except ApiError:
+            self._found[namespace] = found
+            raise
 
     async def _create(self, namespace: str, known: dict[str, Found]) -> None:
         body: Json = {

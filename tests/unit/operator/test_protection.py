@@ -51,7 +51,7 @@ class Cluster:
         known = self.store.sandboxes.get(key)
         assert known is not None
         self.store.sandbox_deleted(key, uid=known["metadata"]["uid"])
-        self.protection.touch(namespace)
+        self.protection.touch(namespace, gone=True)
 
     async def look(self) -> None:
         await self.protection.look()
@@ -140,6 +140,22 @@ async def test_the_last_sandbox_takes_the_budget_along(cluster: Cluster) -> None
     await cluster.protection.settle()
 
     assert cluster.protected == ["shop"]
+
+
+async def test_a_sandbox_that_comes_while_the_budget_goes_is_protected(cluster: Cluster) -> None:
+    def come(_: int, call: str) -> None:
+        if call.startswith("DELETE"):
+            cluster.come("team", "two")
+
+    cluster.come("team", "one")
+    await cluster.protection.settle()
+    cluster.api.before = come
+    cluster.go("team", "one")
+    await cluster.protection.settle()
+    assert cluster.protected == []
+
+    await cluster.protection.settle()
+    assert cluster.protected == ["team"]
 
 
 async def test_an_operator_that_starts_finds_everything_again(cluster: Cluster) -> None:
