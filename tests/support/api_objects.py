@@ -77,6 +77,15 @@ class Store:
         found["status"] = content
         self._record("MODIFIED", found)
 
+    def patch(self, found: Json, changes: Json) -> None:
+        """A JSON merge patch of what the SDK changes: fields of the spec, annotations."""
+        found["spec"].update(changes.get("spec", {}))
+        if "spec" in changes:
+            found["metadata"]["generation"] = found["metadata"].get("generation", 1) + 1
+        annotations: Json = changes.get("metadata", {}).get("annotations", {})
+        found["metadata"].setdefault("annotations", {}).update(annotations)
+        self._record("MODIFIED", found)
+
     def delete(self, namespace: str, name: str) -> None:
         self._record("DELETED", self.objects.pop((namespace, name)))
 
@@ -117,6 +126,21 @@ def ready_status(*, phase: str, ready: bool, reason: str, message: str = "", **o
     condition = {"type": "Ready", "status": str(ready), "reason": reason, "message": message}
     conditions = [condition, *({"type": kind, **content} for kind, content in others.items())]
     return {"phase": phase, "conditions": conditions, "sleepAfter": "10m"}
+
+
+def obeyed(found: Json) -> Json:
+    """The status that the operator gives in the end to what was asked for."""
+    if found["spec"].get("paused"):
+        asleep = ready_status(phase="Asleep", ready=False, reason="Paused", message="It sleeps.")
+        return {**asleep, "sleepReason": "Paused", "asleepSince": "2031-01-01T00:00:00Z"}
+    awake = ready_status(phase="Running", ready=True, reason="Answering")
+    request = found["metadata"].get("annotations", {}).get("sandpod.dev/wake-requested-at")
+    return {
+        **awake,
+        "wakeObserved": request,
+        "observedGeneration": found["metadata"].get("generation", 1),
+        "asleepSince": None,
+    }
 
 
 def is_ready(found: Json) -> bool:

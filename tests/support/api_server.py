@@ -17,13 +17,16 @@ from typing import Any, TypeVar
 import aiohttp
 from aiohttp import web
 
-from tests.support.api_objects import Json, Refused, Store, is_ready, ready_status, status, table
+from tests.support.api_objects import Json, Refused, Store, is_ready, obeyed, ready_status, status, table
 
 Result = TypeVar("Result")
 
 BASE = "/apis/sandpod.dev/v1alpha1"
 RUN = "/apis/run.sandpod.dev/v1alpha1"
-KNOWN_FIELDS = {"image", "env", "resources", "sleepAfter", "keepAlive", "ports"}
+KNOWN_FIELDS = {
+    *("image", "env", "resources", "sleepAfter", "keepAlive", "ports", "templateRef", "poolRef", "workspace"),
+    *("setup", "processes", "network", "paused"),
+}
 
 
 @dataclass
@@ -38,7 +41,7 @@ class ApiServer:
     # "verb resource" that is refused, such as "create sandboxes/exec".
     forbidden: set[str] = field(default_factory=set[str])
     installed: bool = True
-    # Makes each new sandbox Ready at once.
+    # Makes each new sandbox Ready at once, and does at once what a change asks for.
     operator: bool = True
     # The answer to everything, for a server that is something else.
     nonsense: object = None
@@ -119,6 +122,7 @@ class ApiServer:
             app.router.add_get(collection + "/sandboxes", self._list)
         app.router.add_post(BASE + "/namespaces/{ns}/sandboxes", self._post)
         app.router.add_get(BASE + "/namespaces/{ns}/sandboxes/{name}", self._get)
+        app.router.add_patch(BASE + "/namespaces/{ns}/sandboxes/{name}", self._patch)
         app.router.add_delete(BASE + "/namespaces/{ns}/sandboxes/{name}", self._delete)
         # Cancelled handlers are how a client that hangs up reaches the runtime behind.
         self._runner = web.AppRunner(app, handler_cancellation=True, shutdown_timeout=0.5)
@@ -181,6 +185,16 @@ class ApiServer:
         self._authorize(request, "get")
         found = self._store.found(request.match_info["ns"], request.match_info["name"])
         return web.json_response(table([found]) if wants_table(request) else found)
+
+    async def _patch(self, request: web.Request) -> web.Response:
+        self._authorize(request, "patch")
+        assert request.content_type == "application/merge-patch+json"
+        found = self._store.found(request.match_info["ns"], request.match_info["name"])
+        self._store.patch(found, await request.json())
+        answer = web.json_response(found)
+        if self.operator:
+            self._store.write(found, {**found.get("status", {}), **obeyed(found)})
+        return answer
 
     async def _delete(self, request: web.Request) -> web.Response:
         self._authorize(request, "delete")
@@ -248,9 +262,9 @@ class ApiServer:
         if self.runtime is None:
             return web.Response(status=503, text="error trying to reach service: connection refused")
         headers = {"Content-Type": "application/json"}
-        url = f"{self.runtime}/{request.match_info['path']}"
-        body = io.BytesIO(await request.read())
-        async with self._http.post(url, data=body, headers=headers) as answer:
+        url = f"{self.runtime}/{request.match_info['path']}?{request.query_string}"
+        body = io.BytesIO(await request.read()) if request.method == "POST" else None
+        async with self._http.request(request.method, url, data=body, headers=headers) as answer:
             response = web.StreamResponse(
                 status=answer.status, headers={"Content-Type": answer.headers["Content-Type"]}
             )
