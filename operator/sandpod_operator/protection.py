@@ -218,7 +218,7 @@ class Protection:
                 NAME,
             )
         else:
-            self.touch(namespace)
+            self._touched.add(namespace)
 
     async def _wait(self, seconds: float) -> None:
         if not self._touched:
