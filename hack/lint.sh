@@ -14,5 +14,6 @@ if has shellcheck "the shell scripts"; then git ls-files -z '*.sh' .ci/run | xar
 if has helm "the chart"; then
   helm lint --quiet --strict charts/sandpod
   # The branches that the defaults leave out have to render too.
-  helm template sandpod charts/sandpod --set certificates.mode=CertManager --set gateway.replicas=2 >/dev/null
+  helm template sandpod charts/sandpod --set certificates.mode=CertManager --set gateway.replicas=2 \
+    --set network.dns.nodeLocal=169.254.20.10 --set network.detectEnforcement=false >/dev/null
 fi
