@@ -19,7 +19,7 @@ PODS = f"/api/v1/namespaces/{NAMESPACE}/pods"
 SANDBOXES = f"/apis/sandpod.dev/v1alpha1/namespaces/{NAMESPACE}/sandboxes"
 SETTLE_SECONDS = 10.0
 # Slower than so many per second, a storm is not worth waiting for.
-SLOWEST = 5
+SLOWEST = 3
 LAST_WORDS: Json = {
     "reason": "idle",
     "lastActiveAt": "2026-01-02T03:04:05Z",
