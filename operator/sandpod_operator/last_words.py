@@ -80,8 +80,10 @@ def _sessions(found: Any) -> tuple[SessionStatus, ...]:
 
 
 def _text(found: Any, *, longest: int) -> str:
+    if not isinstance(found, str):
+        return ""
     # Half of a surrogate pair is text to Python and an error to the API server.
-    return found[:longest].encode(errors="replace").decode() if isinstance(found, str) else ""
+    return found[:longest].encode(errors="replace").decode().replace("\0", "")
 
 
 def _moment(found: Any) -> datetime | None:

@@ -6,10 +6,11 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from sandpod_crds.models import Sandbox, SandboxSpec
-from sandpod_crds.names import SANDBOX_CONTAINER, ConditionType, child_labels
+from sandpod_crds.names import ANNOTATION_WAKE, SANDBOX_CONTAINER, ConditionType, child_labels
 from sandpod_operator.case import Case
 from sandpod_operator.claims import claim_facts
 from sandpod_operator.conditions import Verdict, verdicts
+from sandpod_operator.decide import decide
 from sandpod_operator.effective import Source
 from sandpod_operator.fence import wanted_policy
 from sandpod_operator.objects import Json, owner_reference, owner_uid, section
@@ -87,9 +88,11 @@ def conditions_of(reason: str, *, ready: bool) -> list[Json]:
     ]
 
 
-def case_of(obj: Json, *, within: Installation = INSTALLATION) -> Case:
+def case_of(obj: Json, *, template: Json | None = None, within: Installation = INSTALLATION) -> Case:
     model = Sandbox.model_validate(obj)
-    return Case(Situation(key=KEY, sandbox=model), model, now=NOW, installation=within)
+    source = Source(own=section(obj, "spec"), template=template)
+    given = Situation(key=KEY, sandbox=model, source=source)
+    return Case(given, model, now=NOW, installation=within)
 
 
 def starting(**fields: Any) -> Json:
@@ -109,9 +112,28 @@ def running(**fields: Any) -> Json:
     return {**starting(**held), "phase": "Running", "conditions": conditions_of("RuntimeAnswers", ready=True)}
 
 
-def pod(spec: Json | None = None, status: Json | None = None, **metadata: Any) -> Json:
-    """The pod that the operator makes from this spec."""
-    made = case_of(sandbox(spec)).wanted_pod
+def written(given: Situation, *, ago: float = 0, within: Installation = INSTALLATION) -> Json:
+    """The status that a decision wrote so many seconds ago."""
+    status = decide(given, now=NOW - timedelta(seconds=ago), installation=within).status
+    assert status is not None
+    return status.to_json()
+
+
+def asleep(reason: str = "Idle", *, since: float = -50, **fields: Any) -> Json:
+    held = {"sleepReason": reason, "asleepSince": at(since), "lastActiveAt": at(-600), **fields}
+    return status_of("Asleep", reason, **held)
+
+
+def wanted_awake(request: str = "2026-11-18T12:00:00Z", **metadata: Any) -> Json:
+    """What the metadata of a sandbox say that somebody wants awake."""
+    return {"annotations": {ANNOTATION_WAKE: request}, **metadata}
+
+
+def pod(
+    spec: Json | None = None, status: Json | None = None, *, template: Json | None = None, **metadata: Any
+) -> Json:
+    """The pod that the operator makes from this spec, and this template."""
+    made = case_of(sandbox(spec), template=template).wanted_pod
     made["metadata"] |= {"uid": POD_UID, "resourceVersion": "20", "creationTimestamp": at(-5), **metadata}
     made["status"] = {"phase": "Pending", **(status or {})}
     return made
