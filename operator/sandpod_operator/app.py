@@ -122,7 +122,13 @@ class App:
         )
         health = self._health = Health(queue=self.queue, resync=resync, clock=self._clock)
         add_gauges(
-            self.metrics, store=self.store, queue=self.queue, runtimes=runtimes, health=health, resync=resync
+            self.metrics,
+            store=self.store,
+            queue=self.queue,
+            pool_queue=self.pool_queue,
+            runtimes=runtimes,
+            health=health,
+            resync=resync,
         )
         self._server = await serve(health, self.metrics)
         for number in range(WORKERS):

@@ -30,6 +30,7 @@ def add_gauges(
     *,
     store: Store,
     queue: WorkQueue[Key],
+    pool_queue: WorkQueue[Key],
     runtimes: RuntimeClient,
     health: Health,
     resync: Resync,
@@ -38,6 +39,7 @@ def add_gauges(
     gauge("queue_depth", "Sandboxes that wait to be looked at.", lambda: len(queue))
     gauge("queue_delayed", "Sandboxes to be looked at later.", lambda: queue.delayed)
     gauge("queue_oldest_seconds", "For how long the oldest has waited.", queue.oldest)
+    gauge("pool_queue_oldest_seconds", "For how long the oldest pool has waited.", pool_queue.oldest)
     gauge("asking", "Runtimes that are being asked to answer.", lambda: len(runtimes))
     gauge("loop_lag_seconds", "How late the event loop is.", lambda: health.lag)
     gauge("last_event_age_seconds", "Since the last watch event; -1 before one.", health.last_event_age)

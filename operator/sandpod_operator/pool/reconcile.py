@@ -66,7 +66,7 @@ class PoolReconciler:
         try:
             settled = await self.reconcile(key)
         except Exception as error:
-            self._metrics.failures.add()
+            self._metrics.failures.add(reason=type(error).__name__)
             at_least = error.retry_after if isinstance(error, ApiError) else None
             delay = self._queue.retry(key, at_least=at_least or 0.0)
             if not isinstance(error, ApiError):

@@ -34,6 +34,7 @@ def told_by_the_operator(store: Store | None = None) -> str:
         metrics,
         store=store,
         queue=cast("Any", Idle()),
+        pool_queue=cast("Any", Idle()),
         runtimes=cast("Any", {}),
         health=cast("Any", SimpleNamespace(lag=0.0, last_event_age=lambda: 1.5)),
         resync=cast("Any", SimpleNamespace(behind=lambda: 0.0, synced=True)),
