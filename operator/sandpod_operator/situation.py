@@ -10,6 +10,7 @@ from .claims import ClaimFacts, claim_facts
 from .effective import Source
 from .objects import Json, owner_uid, section, uid_of
 from .observations import Answer, Errand, Key, Refusal
+from .permission import Rules, find_rules
 from .pods import PodFacts, facts
 from .pool.claim import Offer
 from .pool.environment import Environment
@@ -26,6 +27,7 @@ class Situation:
     key: Key
     sandbox: Sandbox | None = None
     source: Source = field(default_factory=Source)
+    rules: Rules = field(default_factory=Rules)
     # Whoever deletes the sandbox wants its pod to stay (kubectl delete --cascade=orphan).
     orphaning: bool = False
     # The UID of a sandbox of this name whose deletion was seen.
@@ -63,6 +65,7 @@ def look(store: Store, key: Key, *, pools: Pools) -> Situation:
         key=key,
         sandbox=sandbox,
         source=_source(store, key, obj) if obj is not None else Source(),
+        rules=find_rules(store, obj) if obj is not None else Rules(),
         orphaning=obj is not None and "orphan" in (obj["metadata"].get("finalizers") or []),
         departed=departed,
         pod=pod,
@@ -72,7 +75,7 @@ def look(store: Store, key: Key, *, pools: Pools) -> Situation:
         network_policy=store.network_policies.get(Key(key.namespace, policy_name(key.name))),
         answers=store.answers(pod.uid) if pod is not None else {},
         refusals=store.refusals(key),
-        offer=_offer(store, sandbox, pools) if sandbox is not None else None,
+        offer=_offer(store, sandbox, pools, wanted=pod is None) if sandbox is not None else None,
         asked_since=store.asked_since(pod.uid) if pod is not None else None,
         environment=pools.environment(key),
         walled=pod is not None and _is_walled(store, key.namespace, pod),
@@ -88,10 +91,12 @@ def _own_pods(
     return (owned[0] if owned else None), tuple(owned[1:])
 
 
-def _offer(store: Store, sandbox: Sandbox, pools: Pools) -> Offer | None:
+def _offer(store: Store, sandbox: Sandbox, pools: Pools, *, wanted: bool) -> Offer | None:
     reference = sandbox.spec.pool_ref
     pool = store.pools.get(Key(sandbox.metadata.namespace, reference.name)) if reference is not None else None
-    return pools.offer(pool, sandbox_uid=sandbox.metadata.uid) if pool is not None else None
+    if pool is None:
+        return None
+    return pools.offer(pool, sandbox_uid=sandbox.metadata.uid, wanted=wanted)
 
 
 def _is_walled(store: Store, namespace: str, pod: PodFacts) -> bool:

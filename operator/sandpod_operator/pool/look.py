@@ -10,10 +10,12 @@ from sandpod_crds.names import LABEL_NETWORK, Phase
 
 from ..effective import Source, effective_spec
 from ..errors import BadPodTemplate
-from ..kinds import POOL, SANDBOX, TEMPLATE, Kind
+from ..kinds import NAMESPACE, POLICY, POOL, SANDBOX, TEMPLATE, Kind
 from ..objects import Json, key_of, section, uid_of
 from ..observations import Key
+from ..permission import policies_in
 from ..pods import ANNOTATION_POOL
+from ..policy import judge
 from ..resources.claim import workspace_name
 from ..resources.network_policy import is_as_wanted
 from ..settings import Installation
@@ -85,7 +87,25 @@ def make_blueprint(
         except BadPodTemplate as error:
             return None, (PoolReason.INVALID_TEMPLATE, str(error))
         memory.blueprint_of = version
-    return memory.blueprint, None
+    denial = _denial(memory.blueprint, store=store)
+    return (memory.blueprint, None) if denial is None else (None, (PoolReason.POLICY_EXCEEDED, denial))
+
+
+def _denial(plan: Blueprint, *, store: Store) -> str | None:
+    """A warm pod runs the template's containers long before any sandbox asks for it."""
+    policies = policies_in(plan.pool.metadata.namespace, store=store)
+    if policies is None:
+        return "which policies hold here is not known before the namespace's labels are."
+    if not policies:
+        return None
+    denial = judge(
+        plan.spec,
+        pod=plan.start("any").pod,
+        policies=policies,
+        standing=None,
+        installation=plan.installation,
+    )
+    return denial.message if denial is not None else None
 
 
 def concerned(kind: Kind, obj: Json, store: Store) -> Iterable[Key]:
@@ -95,6 +115,10 @@ def concerned(kind: Kind, obj: Json, store: Store) -> Iterable[Key]:
         return (key,)
     if kind is TEMPLATE:
         return [each for each in store.pools if _made_from(store.pools.get(each), key, pool_key=each)]
+    if kind is POLICY:
+        return store.pools
+    if kind is NAMESPACE:
+        return [each for each in store.pools if each.namespace == key.name]
     if kind is SANDBOX:
         pool = section(obj, "status").get("pool")
         return (Key(key.namespace, pool),) if pool else ()

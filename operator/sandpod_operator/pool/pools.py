@@ -12,7 +12,7 @@ from ..metrics import Metrics
 from ..objects import Json
 from ..observations import Key
 from ..store import Store
-from .claim import Kind, Offer, Order, Reading
+from .claim import Offer, Order, Reading
 from .claims import Claims, kind_of
 from .environment import Environment, Reader
 from .warm import WarmPods
@@ -35,13 +35,14 @@ class Pools:
         self._reader = Reader(cluster=cluster)
         self._now = now
 
-    def offer(self, pool: Json, *, sandbox_uid: str) -> Offer:
+    def offer(self, pool: Json, *, sandbox_uid: str, wanted: bool) -> Offer:
+        """`wanted`: the sandbox has no pod."""
         model = SandboxPool.model_validate(pool)
-        ready: frozenset[Kind] = frozenset(kind_of(pod) for pod in self.claims.free(model))
+        free = self.claims.free(model) if wanted else []
         return Offer(
             pool=model,
             shape=model.status.template_hash,
-            ready=ready,
+            ready=frozenset(kind_of(pod) for pod in free),
             unsure=self.claims.unsure(sandbox_uid),
             refusal=self.claims.refusal(sandbox_uid),
         )

@@ -27,6 +27,7 @@ class PoolReason(StrEnum):
     FOUND = "Found"
     NOT_FOUND = "NotFound"
     INVALID_TEMPLATE = "InvalidTemplate"
+    POLICY_EXCEEDED = "PolicyExceeded"
     # SecretsReadable
     READABLE = "Readable"
     WITHHELD = "Withheld"
@@ -44,6 +45,8 @@ SENTENCES = {
     "spec.templateRef; pods that are there already stay.",
     PoolReason.INVALID_TEMPLATE: "The SandboxTemplate {template} does not make a pod: {detail} Correct it; "
     "pods that are there already stay.",
+    PoolReason.POLICY_EXCEEDED: "The platform team's policy does not allow the pods of the SandboxTemplate "
+    "{template}: {detail} Pods that are there already stay.",
     PoolReason.READABLE: "The operator may read what the template's environment refers to.",
     PoolReason.WITHHELD: "The template's environment refers to Secrets or ConfigMaps, which the operator may "
     "not read in this namespace: every sandbox starts cold. Add the namespace to the chart's "
