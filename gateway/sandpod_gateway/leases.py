@@ -37,7 +37,7 @@ from collections.abc import Awaitable, Callable
 from typing import Final
 
 from .addresses import Address
-from .errors import PodLeaving
+from .errors import PodLeaving, Refusal
 from .metrics import Metrics
 
 # A runtime that takes longer to answer than half a lease is asked for twice as long, so many times.
@@ -78,6 +78,14 @@ class Leases:
             task.add_done_callback(lambda done: self._asked(pod_uid, done))
         # Shielded: the one who asked first may hang up, the others still want the answer.
         await asyncio.shield(task)
+
+    async def confirm(self, *, pod_uid: str, address: Address, credential: str) -> bool:
+        """A lease that is asked for from now on, whatever is held: whether it is granted."""
+        try:
+            await self._renew(pod_uid, address, credential, self._seconds)
+        except Refusal:
+            return False
+        return True
 
     async def _renew(self, pod_uid: str, address: Address, credential: str, seconds: float) -> None:
         # Counted from before it is asked for: the runtime's own count begins later and so ends later.

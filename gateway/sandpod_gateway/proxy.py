@@ -5,6 +5,7 @@ about requests that meet a sandbox going to sleep is done here.
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import partial
 from time import perf_counter
 from typing import Final
 
@@ -52,13 +53,13 @@ class Proxy:
         """Raises PodLeaving when nothing was done there."""
         if body.request.method in _SAFE and not order.upgrade:
             async with self._pool.lease(order.address) as lease:
-                return await _exchange(body, order, exchange, lease)
+                return await self._exchange(body, order, exchange, lease)
         for attempt in range(ATTEMPTS):
             await self.keep_awake(order, attempt=attempt)
             async with self._pool.lease(order.address) as lease:
                 # Connecting may have taken longer than the runtime has promised to be there.
                 if self._leases.holds(order.pod_uid):
-                    return await _exchange(body, order, exchange, lease)
+                    return await self._exchange(body, order, exchange, lease)
                 lease.reusable = True
         raise PodLeaving("the sandbox's pod is too slow to be sure that it stays awake for this")
 
@@ -67,26 +68,30 @@ class Proxy:
             pod_uid=order.pod_uid, address=order.address, credential=order.credential, attempt=attempt
         )
 
-
-async def _exchange(body: Body, order: Order, exchange: Exchange, lease: Lease) -> web.StreamResponse:
-    request, connection = body.request, lease.connection
-    upload = Upload(body, connection)
-    try:
-        message, payload = await _ask(body, order, exchange, lease, upload)
-        already = await unless_refused(message, payload)
-        body.keep_no_more()
-        if message.code == 101:
-            if not order.upgrade:
-                raise BrokenOff("the runtime switched protocols without being asked to")
+    async def _exchange(
+        self, body: Body, order: Order, exchange: Exchange, lease: Lease
+    ) -> web.StreamResponse:
+        request, connection = body.request, lease.connection
+        confirm = partial(
+            self._leases.confirm, pod_uid=order.pod_uid, address=order.address, credential=order.credential
+        )
+        upload = Upload(body, connection, confirm=confirm)
+        try:
+            message, payload = await _ask(body, order, exchange, lease, upload)
+            already = await unless_refused(message, payload)
+            body.keep_no_more()
+            if message.code == 101:
+                if not order.upgrade:
+                    raise BrokenOff("the runtime switched protocols without being asked to")
+                exchange.status, exchange.answered = message.code, perf_counter()
+                return await tunnel(request, connection, message)
+            relay = Relay(request, message, keep_alive=exchange.keep_alive)
             exchange.status, exchange.answered = message.code, perf_counter()
-            return await tunnel(request, connection, message)
-        relay = Relay(request, message, keep_alive=exchange.keep_alive)
-        exchange.status, exchange.answered = message.code, perf_counter()
-        exchange.reason = await relay.run(payload, already=already)
-        lease.reusable = relay.complete and upload.complete
-        return relay
-    finally:
-        await upload.stop()
+            exchange.reason = await relay.run(payload, already=already)
+            lease.reusable = relay.complete and upload.complete
+            return relay
+        finally:
+            await upload.stop()
 
 
 async def _ask(

@@ -3,6 +3,7 @@ as it comes, no faster than the runtime takes it. A small body can be sent a sec
 """
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from typing import Final
 
 from aiohttp import hdrs, web
@@ -18,6 +19,7 @@ _CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 
 # What is kept of a body for a second sending
 RESEND_BYTES: Final = 64 * 1024
+_REFUSAL_SECONDS: Final = 1.0
 
 
 class Body:
@@ -42,7 +44,16 @@ class Body:
 
     @property
     def all_here(self) -> bool:
-        return self.request.content.is_eof()
+        """And small enough to be kept."""
+        small = (
+            self.framing is Framing.NONE or (self.request.content_length or RESEND_BYTES + 1) <= RESEND_BYTES
+        )
+        return small and self.request.content.is_eof()
+
+    @property
+    def keepable(self) -> int:
+        """How many bytes more can be taken without the body ceasing to be resendable."""
+        return 0 if self._taken is None else RESEND_BYTES - len(self._taken)
 
     def again(self) -> bytes:
         """What was taken for a sending before this one."""
@@ -57,7 +68,8 @@ class Body:
             # Only now: up to here the request could have been refused without its body.
             await self.request.writer.write(_CONTINUE)
         self._leave_given = True
-        return self._keep(await self.request.content.readany())
+        content = self.request.content
+        return self._keep(await (content.read(self.keepable) if self.keepable else content.readany()))
 
     def _keep(self, data: bytes) -> bytes:
         if self._taken is not None:
@@ -69,10 +81,15 @@ class Body:
 
 
 class Upload:
-    """One sending of a body."""
+    """One sending of a body. `confirm` is asked before more is taken of it than can be sent anew: whether the
+    runtime is still there, now that the request's head has been sent.
+    """
 
-    def __init__(self, body: Body, connection: ResponseHandler) -> None:
+    def __init__(
+        self, body: Body, connection: ResponseHandler, *, confirm: Callable[[], Awaitable[bool]]
+    ) -> None:
         self._body = body
+        self._confirm = confirm
         self._connection = connection
         self._writer = StreamWriter(connection, asyncio.get_running_loop())
         self._task: asyncio.Task[None] | None = None
@@ -107,6 +124,10 @@ class Upload:
         body, frame = self._body, self._body.framing.frame
         try:
             while data := await body.take():
+                if not body.keepable and body.resendable and not await self._confirm():
+                    # Its refusal is on the way and ends this, unless it had admitted the request when its end
+                    # was decreed: then it waits for the rest.
+                    await asyncio.sleep(_REFUSAL_SECONDS)
                 if not await self._write(frame(data)):
                     return
         except Exception as error:
