@@ -30,7 +30,7 @@ class SandboxPoolStatus(Model):
     replicas: int | None = None
     """Unclaimed pods that exist, ready or not."""
     ready_replicas: int | None = None
-    """Unclaimed pods that a sandbox could claim now."""
+    """Unclaimed pods of the template as it is now that a sandbox could claim."""
     pending_replicas: int | None = None
     """Unclaimed pods that are still starting."""
     updated_replicas: int | None = None
@@ -40,11 +40,12 @@ class SandboxPoolStatus(Model):
     selector: Annotated[str, Bounds(longest=1024)] | None = None
     """Label selector of the unclaimed pods, for the scale subresource."""
     conditions: Conditions = ()
-    """Ready: as many warm pods as asked for. TemplateFound: templateRef leads somewhere."""
+    """Ready: as many warm pods as asked for. TemplateFound: templateRef leads to a template that makes a pod.
+    SecretsReadable: the operator may read what the template's environment refers to, if it does."""
     observed_generation: int | None = None
     """The metadata.generation that this status is about; when older than the object's, it is out of date."""
     template_hash: str | None = None
-    """Hash of the template that new pods are made from."""
+    """Hash of what a sandbox's pod has to be like to be one of those that are made now."""
 
 
 class SandboxPool(Model):

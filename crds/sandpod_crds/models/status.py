@@ -58,6 +58,8 @@ class SandboxStatus(Model):
     """The PersistentVolumeClaim that holds its files."""
     pool: str | None = None
     """The SandboxPool that the present pod was taken from, warm."""
+    isolation: Annotated[str, Bounds(longest=1024)] | None = None
+    """With isolation: Strict, what the runtime has reached of it: Complete, or what is missing and why."""
     setup: SetupStatus | None = None
     """How the commands of spec.setup went, in the present pod."""
     ports: Annotated[tuple[PortStatus, ...], MapBy("port"), Bounds(longest=32)] = ()

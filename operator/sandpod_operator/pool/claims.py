@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from sandpod_crds import paths
-from sandpod_crds.errors import Conflict, Forbidden, Invalid, NotFound, Unavailable
+from sandpod_crds.errors import ApiError, Conflict, Gone, NotFound, Throttled, Unavailable
 from sandpod_crds.models import SandboxPool
 
 from ..cluster import Cluster
@@ -23,6 +23,8 @@ from .warm import WarmPod, WarmPods
 MOST_TRIES = 5
 # A request that was sent is not carried out so long after.
 UNSURE_FOR = timedelta(seconds=90)
+# A sandbox that may not have a warm pod is not tried with the next one at once.
+REFUSED_FOR = timedelta(seconds=60)
 MOST_REFUSED = 1000
 
 log = logging.getLogger(__name__)
@@ -37,6 +39,12 @@ class _Attempt:
     """A claim that was sent, and whose answer did not come."""
 
     pod: WarmPod
+    until: datetime
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Refused:
+    message: str
     until: datetime
 
 
@@ -61,7 +69,7 @@ class Claims:
         self._taken: set[str] = set()
         # By the sandbox's UID
         self._unsure: dict[str, _Attempt] = {}
-        self._refused: OrderedDict[str, str] = OrderedDict()
+        self._refused: OrderedDict[str, _Refused] = OrderedDict()
 
     def free(self, pool: SandboxPool) -> list[WarmPod]:
         """Those that can be claimed now, the one to take first."""
@@ -92,7 +100,8 @@ class Claims:
 
     def refusal(self, sandbox_uid: str) -> str | None:
         """What the API server said to the sandbox's last claim, if that was no."""
-        return self._refused.get(sandbox_uid)
+        refused = self._refused.get(sandbox_uid)
+        return refused.message if refused is not None and self._now() < refused.until else None
 
     async def claim(self, order: Order) -> None:
         """At most one pod becomes the sandbox's; what has become of the others that were tried, the Store
@@ -135,8 +144,12 @@ class Claims:
             log.warning("a claim of %s for %s: %s", pod.key, order.sandbox_uid, error)
             self._unsure[order.sandbox_uid] = _Attempt(pod=pod, until=self._now() + UNSURE_FOR)
             return
-        except (Forbidden, Invalid) as error:
-            self._refused[order.sandbox_uid] = error.message
+        except (Throttled, Gone):
+            raise
+        except ApiError as error:
+            # RBAC, or an admission webhook. Another pod would fare no better.
+            refused = _Refused(message=error.message, until=self._now() + REFUSED_FOR)
+            self._refused[order.sandbox_uid] = refused
             if len(self._refused) > MOST_REFUSED:
                 self._refused.popitem(last=False)
         else:
