@@ -53,13 +53,12 @@ class EnvironmentStore:
             logger.warning("the environment's changes could not be restored", extra={"reason": str(error)})
 
     def _write(self, changes: dict[str, str | None]) -> None:
-        write_whole(self._file(), msgspec.json.encode(changes))
+        write_whole(f"{self._state.path(_FOLDER)}/{_FILE}", msgspec.json.encode(changes))
 
     def _read(self) -> dict[str, str | None]:
+        if (folder := self._state.existing(_FOLDER)) is None:
+            return {}
         try:
-            return _decoder.decode(read_whole(self._file(), largest=_LARGEST) or b"{}")
+            return _decoder.decode(read_whole(f"{folder}/{_FILE}", largest=_LARGEST) or b"{}")
         except FileNotFoundError:
             return {}
-
-    def _file(self) -> str:
-        return f"{self._state.path(_FOLDER)}/{_FILE}"

@@ -48,6 +48,21 @@ class StateDirectory:
             _make_private(found)
             return str(found)
 
+    def existing(self, name: str) -> str | None:
+        """The directory of this name, if it is there. For reading: a workspace in which nothing was saved yet
+        stays empty, and somebody can clone a repository into it. Raises OSError.
+        """
+        if self._root is None:
+            return None
+        for place in (self._root, self._root / name):
+            try:
+                mode = place.lstat().st_mode
+            except FileNotFoundError:
+                return None
+            if not stat.S_ISDIR(mode):
+                raise NotADirectoryError(errno.ENOTDIR, "this is not a directory", str(place))
+        return str(self._root / name)
+
     def below(self, directory: str) -> str | None:
         """Its path from there, when it lies there; a link to a directory is that directory."""
         if self.chosen is None:

@@ -6,6 +6,7 @@ again at the next start.
 
 import asyncio
 import contextlib
+import errno
 import hashlib
 import logging
 from collections.abc import Awaitable, Callable
@@ -203,7 +204,10 @@ class Setup:
             logger.warning("the setup will be run again", extra={"reason": str(error)})
 
     def _read(self, name: str, largest: int) -> bytes:
-        return read_whole(f"{self._directory.path(_FOLDER)}/{name}", largest=largest)
+        folder = self._directory.existing(_FOLDER)
+        if folder is None:
+            raise FileNotFoundError(errno.ENOENT, "not found", name)
+        return read_whole(f"{folder}/{name}", largest=largest)
 
 
 def _hash(steps: list[str]) -> str:

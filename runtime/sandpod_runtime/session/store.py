@@ -3,6 +3,7 @@
 What runs in the sandbox can write there too. It gains nothing: a state is only ever read by the user's shell.
 """
 
+import errno
 import hashlib
 from collections.abc import Collection, Iterator
 from pathlib import Path
@@ -69,7 +70,8 @@ class Store:
         self._remove(_name(session_id))
 
     def holds(self, session_id: str) -> bool:
-        return Path(self._path(session_id)).exists()
+        folder = self._state.existing(_FOLDER)
+        return folder is not None and Path(folder, _name(session_id)).exists()
 
     def read(self, session_id: str) -> Saved:
         """Raises OSError or StoreError."""
@@ -89,17 +91,23 @@ class Store:
                 yield f"{shown(name)}: {error.strerror}"
 
     def _names(self) -> list[str]:
-        folder = Path(self._state.path(_FOLDER))
-        return [entry.name for entry in folder.iterdir() if entry.name.endswith(_SUFFIX)]
+        folder = self._state.existing(_FOLDER)
+        if folder is None:
+            return []
+        return [entry.name for entry in Path(folder).iterdir() if entry.name.endswith(_SUFFIX)]
 
     def _path(self, session_id: str) -> str:
         return f"{self._state.path(_FOLDER)}/{_name(session_id)}"
 
     def _remove(self, name: str) -> None:
-        Path(self._state.path(_FOLDER), name).unlink(missing_ok=True)
+        if (folder := self._state.existing(_FOLDER)) is not None:
+            Path(folder, name).unlink(missing_ok=True)
 
     def _read(self, name: str) -> Saved:
-        data = read_whole(f"{self._state.path(_FOLDER)}/{name}", largest=_LARGEST)
+        folder = self._state.existing(_FOLDER)
+        if folder is None:
+            raise FileNotFoundError(errno.ENOENT, "not found", name)
+        data = read_whole(f"{folder}/{name}", largest=_LARGEST)
         try:
             found = _decoder.decode(data)
         except (msgspec.DecodeError, UnicodeError, RecursionError) as error:

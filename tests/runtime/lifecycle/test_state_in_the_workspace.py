@@ -96,6 +96,28 @@ async def test_who_looks_at_the_workspace_does_not_see_it(box: Box) -> None:
         assert await run(http, "ls") == "made\n"
 
 
+@pytest.fixture
+def origin(tmp_path: Path) -> Path:
+    """A repository."""
+    origin = tmp_path / "origin"
+    identity = ["-c", "user.name=a", "-c", "user.email=a@b"]
+    subprocess.run(["git", "init", "-q", origin], check=True)
+    commit = ["git", "-C", origin, *identity, "commit", "-q", "--allow-empty", "-m", "first"]
+    subprocess.run(commit, check=True)
+    return origin
+
+
+async def test_a_fresh_workspace_is_empty_and_a_repository_can_be_cloned_into_it(
+    box: Box, origin: Path
+) -> None:
+    async with box.awake(setup=[f"git clone -q {origin} ."]) as http:
+        async with http.get("/api/setup/log?follow=true") as response:
+            log = await response.text()
+        await soon(lambda: (box.workspace / ".sandpod" / "setup" / "done.json").exists())
+        assert log == f"$ git clone -q {origin} .\n"
+        assert await run(http, "git status --porcelain") == ""
+
+
 async def test_git_does_not_see_it(box: Box) -> None:
     async with box.awake() as http:
         await with_state(http)

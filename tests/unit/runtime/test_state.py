@@ -50,6 +50,20 @@ def test_another_thing_in_its_place_is_left_alone(tmp_path: Path, kind: str) -> 
     assert not list(tmp_path.glob("elsewhere/*"))
 
 
+def test_who_only_reads_makes_nothing(tmp_path: Path) -> None:
+    state = StateDirectory(str(tmp_path / "own"))
+    assert state.existing("sessions") is None
+    assert list(tmp_path.iterdir()) == []
+    found = state.path("sessions")
+    assert state.existing("sessions") == found
+    assert state.existing("backups") is None
+    Path(found).rmdir()
+    Path(found).symlink_to(tmp_path)
+    with pytest.raises(NotADirectoryError):
+        state.existing("sessions")
+    assert StateDirectory(default=str(tmp_path / "absent")).existing("sessions") is None
+
+
 def test_a_file_is_written_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     place = tmp_path / "file"
     write_whole(str(place), b"old")
