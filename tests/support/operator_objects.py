@@ -120,7 +120,7 @@ def written(given: Situation, *, ago: float = 0, within: Installation = INSTALLA
 
 
 def asleep(reason: str = "Idle", *, since: float = -50, **fields: Any) -> Json:
-    held = {"sleepReason": reason, "asleepSince": at(since), "lastActiveAt": at(-600), **fields}
+    held: Json = {"sleepReason": reason, "asleepSince": at(since), "lastActiveAt": at(-600), **fields}
     return status_of("Asleep", reason, **held)
 
 
@@ -169,7 +169,7 @@ def ended(code: int, *, reason: str = "Error", message: str = "") -> Json:
 
 def ended_asleep(reason: str = "idle", **words: Any) -> Json:
     """The runtime has saved what there was, said why, and exited."""
-    said = {
+    said: Json = {
         "reason": reason,
         "saved": True,
         "lastActiveAt": at(-600),

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from sandpod_crds.names import APP_NAME, LABEL_MANAGED_BY, SANDBOX_CONTAINER
+from sandpod_crds.names import ANNOTATION_WAKE, APP_NAME, LABEL_MANAGED_BY, SANDBOX_CONTAINER
 from sandpod_operator.cluster import Cluster
 from sandpod_operator.events import Recorder
 from sandpod_operator.execute import Executor
@@ -31,12 +31,15 @@ from tests.support.operator_objects import INSTALLATION, KEY, NOW
 
 SANDBOX_PATH = f"/apis/sandpod.dev/v1alpha1/namespaces/{KEY.namespace}/sandboxes/{KEY.name}"
 POD_PATH = f"/api/v1/namespaces/{KEY.namespace}/pods/{KEY.name}"
+CLAIMS_PATH = f"/api/v1/namespaces/{KEY.namespace}/persistentvolumeclaims"
 
 
 class World:
     def __init__(self, installation: Installation = INSTALLATION) -> None:
         self.installation = installation
         self.clock = FakeClock()
+        # How far the clock on the wall was put forward.
+        self.put_forward = timedelta(0)
         self.api = Api(now=self.now)
         # As the operator reaches it
         self.cluster: Cluster = self.api
@@ -44,12 +47,14 @@ class World:
         self.blind = False
         # What the node makes of a pod that it finds; a test may put anything here.
         self.kubelet: Callable[[World, Json], None] = run_it
+        # Volumes are made and grow as soon as somebody asks for it.
+        self.has_volumes = True
         # By the UID of their pods: those that listen.
         self.runtimes: dict[str, Runtime] = {}
         self.boot()
 
     def now(self) -> datetime:
-        return NOW + timedelta(seconds=self.clock.time())
+        return NOW + timedelta(seconds=self.clock.time()) + self.put_forward
 
     def boot(self) -> None:
         """A new process of the operator: all that it knows, it reads from the API server."""
@@ -166,14 +171,31 @@ class World:
             return
         for event, obj in self.api.log[self._seen :]:
             kind = BY_NAME.get(obj["kind"])
-            if kind is None or not watched(kind, obj):
+            if kind is None:
                 continue
-            if event == "DELETED":
+            if event == "DELETED" or not watched(kind, obj):
                 self.store.deleted(kind, key_of(obj), uid=uid_of(obj))
             else:
                 self.store.cache(kind).observe(obj)
             self._concern(kind, obj)
         self._seen = len(self.api.log)
+
+    def list_again(self) -> None:
+        """The watch was cut off and has lost what happened meanwhile; the resync finds out what is gone."""
+        self.blind = False
+        self._seen = len(self.api.log)
+        for kind in KINDS:
+            cache = self.store.cache(kind)
+            there = [o for o in self.api.listing(f"/{kind.plural}")["items"] if watched(kind, o)]
+            alive = {uid_of(obj) for obj in there}
+            for obj in there:
+                cache.observe(obj)
+                self._concern(kind, obj)
+            for key in cache:
+                known = cache.get(key)
+                if known is not None and uid_of(known) not in alive:
+                    self.store.deleted(kind, key, uid=uid_of(known))
+                    self._concern(kind, known)
 
     def _concern(self, kind: Kind, obj: Json) -> None:
         for key in kind.concerns(obj, self.store.sandboxes):
@@ -185,16 +207,31 @@ class World:
         before = len(self.api.log)
         for path, obj in list(self.api.objects.items()):
             if obj.get("kind") == "Pod":
-                if "deletionTimestamp" in obj["metadata"] or self._lost_its_pool(obj):
-                    self.api.vanish(path)
-                elif not section(obj, "spec").get("nodeName"):
-                    self.kubelet(self, obj)
-            elif obj.get("kind") == "PersistentVolumeClaim" and "status" not in obj:
-                bound = {"phase": "Bound", "capacity": obj["spec"]["resources"]["requests"]}
-                self.api.change(path, {"status": bound})
+                self._tend_pod(path, obj)
             elif self._abandoned(obj):
                 self.api.vanish(path)
+            elif obj.get("kind") == "PersistentVolumeClaim" and self.has_volumes:
+                wanted = obj["spec"]["resources"]["requests"]
+                if section(obj, "status").get("capacity") != wanted:
+                    self.api.change(path, {"status": {"phase": "Bound", "capacity": wanted}})
         return len(self.api.log) > before
+
+    def _tend_pod(self, path: str, pod: Json) -> None:
+        if self._lost_its_pool(pod):
+            self.api.vanish(path)
+        elif "deletionTimestamp" in pod["metadata"]:
+            if uid_of(pod) in self.runtimes:
+                self.fall_asleep(uid_of(pod), reason="terminated")
+            else:
+                self.api.vanish(path)
+        elif not section(pod, "spec").get("nodeName") and self._has_its_volumes(pod):
+            self.kubelet(self, pod)
+
+    def _has_its_volumes(self, pod: Json) -> bool:
+        claims = [section(v, "persistentVolumeClaim") for v in entries(pod["spec"], "volumes")]
+        names = [claim["claimName"] for claim in claims if claim]
+        found = [self.api.objects.get(f"{CLAIMS_PATH}/{name}", {}) for name in names]
+        return all(section(claim, "status").get("phase") == "Bound" for claim in found)
 
     def _lost_its_pool(self, pod: Json) -> bool:
         # Of a sandbox's pod the operator knows more, and does not wait for the garbage collector.
@@ -217,6 +254,10 @@ class World:
             if runtime.sleepy:
                 self.fall_asleep(ask.pod_uid, reason="requested", detail=runtime.sleepy)
         return answered
+
+    def ask_awake(self, request: str) -> None:
+        """As the gateway does it for somebody."""
+        self.api.change(SANDBOX_PATH, {"metadata": {"annotations": {ANNOTATION_WAKE: request}}})
 
     def fall_asleep(self, pod_uid: str, *, reason: str = "idle", detail: str = "") -> None:
         """The runtime has decided, saved, and exits."""
