@@ -102,7 +102,7 @@ def _head(name: str, kind: str, description: str) -> Iterator[str]:
 
 def _line(name: str, labels: Labels, value: float) -> str:
     # All digits: with fewer, a counter stands still once it is large.
-    number = f"{value:.0f}" if value == int(value) else f"{value:.9g}"
+    number = f"{value:.0f}" if value == int(value) else f"{value:.15g}"
     inside = ",".join(f'{key}="{_escape(text)}"' for key, text in labels)
     return f"{name}{{{inside}}} {number}" if inside else f"{name} {number}"
 
