@@ -50,8 +50,9 @@ class PoolSituation:
     problem: tuple[PoolReason, str] | None = None
     # Whose owner is the pool. One that is being claimed at this moment is not among them.
     pods: tuple[WarmPod, ...] = ()
-    # Pods that were asked for and that the Store has not seen.
+    # Pods that were asked for and that the Store has not seen, and when the next of them is given up.
     awaited: int = 0
+    awaited_until: datetime | None = None
     volumes: tuple[Volume, ...] = ()
     walls: tuple[Wall, ...] = ()
     # The wall of new pods stands as it should.
@@ -129,7 +130,7 @@ def decide_pool(
     times = [
         *(_times(situation, pool, now=now, limits=limits)),
         *([situation.refusal.retry_at] if situation.refusal is not None else []),
-        *([status_due] if status_due is not None else []),
+        *(each for each in (status_due, situation.awaited_until) if each is not None),
     ]
     return PoolPlan(
         wall=blueprint.wall if blueprint and not situation.fenced and not counts.refused else None,

@@ -59,6 +59,7 @@ def look(
         problem=problem,
         pods=tuple(pod for pod in warm.of(pool.metadata.uid) if not claims.taken(pod)),
         awaited=len(expected),
+        awaited_until=min(memory.expected.values(), default=None),
         volumes=tuple(_volumes(pool, store=store, expected=expected)),
         walls=tuple(_walls(key, store)),
         fenced=plan is not None and _stands(plan, key, store),

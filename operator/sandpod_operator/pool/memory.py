@@ -7,7 +7,7 @@ from ..observations import Refusal
 from .pod import Blueprint
 
 # A pod that was asked for is expected for so long. Then the request is lost, and another one is made.
-EXPECTED_FOR = timedelta(seconds=60)
+EXPECTED_FOR = timedelta(seconds=10)
 
 
 @dataclass(kw_only=True, slots=True)

@@ -1,0 +1,197 @@
+"""Random histories of a pool and its sandboxes, with an operator that dies and an API server that fails: what
+must never be, and how it ends when everybody is left in peace.
+"""
+
+import asyncio
+from collections import Counter
+from dataclasses import dataclass, field
+from random import Random
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from sandpod_crds.errors import Throttled, Unavailable
+from sandpod_operator.objects import controller, section, uid_of
+
+from tests.support.operator_api import Killed
+from tests.support.operator_world import World
+from tests.support.pool_world import (
+    OURS,
+    PODS_PATH,
+    POOL_PATH,
+    TEMPLATE_PATH,
+    condition,
+    pods,
+    put_pool,
+    put_sandbox,
+    ready,
+    waiting,
+)
+
+SANDBOXES = ("a", "b", "c", "d")
+IMAGES = ("one:1", "two:2")
+MOST_STARTING = 4
+
+ACTION = st.one_of(
+    st.tuples(st.just("create"), st.sampled_from(SANDBOXES)),
+    st.tuples(st.just("delete"), st.sampled_from(SANDBOXES)),
+    st.tuples(st.just("scale"), st.integers(0, 5)),
+    st.tuples(st.just("template"), st.sampled_from(IMAGES)),
+    st.tuples(st.just("kill a pod"), st.integers(0, 9)),
+    st.tuples(st.just("delete a pod"), st.integers(0, 9)),
+    st.tuples(st.just("restart"), st.just(0)),
+    st.tuples(st.just("fail"), st.integers(1, 6)),
+    st.tuples(st.just("die"), st.integers(1, 6)),
+    st.tuples(st.just("wait"), st.sampled_from([0, 1, 20])),
+)
+
+
+@dataclass
+class History:
+    world: World = field(default_factory=World)
+    luck: Random = field(default_factory=lambda: Random(1))
+    # After so many calls the API server fails, or the operator dies.
+    faults: dict[int, type[BaseException]] = field(default_factory=dict[int, type[BaseException]])
+
+    def __post_init__(self) -> None:
+        self.world.api.before = lambda number, call: self.strike(number, call)
+        self.world.api.after = lambda number, call: self.strike(-number, call)
+        put_pool(self.world, template={"image": IMAGES[0], "workspace": {"size": "1Gi"}})
+
+    def strike(self, number: int, call: str) -> None:
+        self.check()
+        fault = self.faults.pop(number, None)
+        if fault is Killed:
+            raise Killed(call)
+        if fault is not None:
+            raise fault(503, "Fault", call)
+
+    def check(self) -> None:
+        """At every moment."""
+        api = self.world.api
+        owners = Counter(controller(pod["metadata"]).get("uid") for pod in pods(self.world) if alive(pod))
+        sandboxes = {uid_of(obj) for path, obj in api.objects.items() if "/sandboxes/" in path}
+        twice = {uid: number for uid, number in owners.items() if number > 1 and uid in sandboxes}
+        assert not twice, f"sandboxes with several pods: {twice}"
+        bound = [ask.pod_uid for ask in self.world.asker.wanted.values()]
+        assert len(bound) == len(set(bound)), "two sandboxes ask for one pod"
+
+    async def take(self, action: str, value: str | int) -> None:
+        world, api = self.world, self.world.api
+        path = f"{OURS}/sandboxes/{value}"
+        there = pods(world)
+        match action:
+            case "create" if path not in api.objects:
+                put_sandbox(world, str(value))
+            case "delete" if path in api.objects:
+                api.vanish(path)
+            case "scale":
+                api.change(POOL_PATH, {"spec": {"replicas": value}})
+            case "template":
+                api.change(TEMPLATE_PATH, {"spec": {"image": value}})
+            case "kill a pod" if there:
+                pod = there[int(value) % len(there)]
+                world.runtimes.pop(uid_of(pod), None)
+                state = {"terminated": {"exitCode": 137, "reason": "Error"}}
+                died = {"phase": "Failed", "containerStatuses": [{"name": "sandbox", "state": state}]}
+                api.change(f"{PODS_PATH}/{pod['metadata']['name']}", {"status": died})
+            case "delete a pod" if there:
+                api.vanish(f"{PODS_PATH}/{there[int(value) % len(there)]['metadata']['name']}")
+            case "restart":
+                world.boot()
+            case "fail" | "die":
+                number = len(api.calls) + int(value)
+                fault = Killed if action == "die" else self.luck.choice([Unavailable, Throttled])
+                # A call that is throttled was not carried out; any other may have been.
+                lost = fault is not Throttled and self.luck.random() < 0.5
+                self.faults[-number if lost else number] = fault
+            case "wait":
+                await world.wait(int(value))
+            case _:
+                pass
+        await world.settle()
+
+    async def end_well(self) -> None:
+        """Nobody does anything any more."""
+        self.faults.clear()
+        world = self.world
+        await world.wait(100)
+        self.collect_garbage()
+        await world.wait(1000)
+        wanted = world.api.objects[POOL_PATH]["spec"]["replicas"]
+        image = world.api.objects[TEMPLATE_PATH]["spec"]["image"]
+        assert condition(world, "Ready") == ("True", "AllReady")
+        assert [pod["spec"]["containers"][0]["image"] for pod in waiting(world)] == [image] * wanted
+        names = [path.rpartition("/")[2] for path in world.api.objects if "/sandboxes/" in path]
+        assert [ready(world, name) for name in names] == [("Running", "RuntimeAnswers")] * len(names)
+        self.check_nothing_is_left_over(names, wanted)
+        world.api.calls.clear()
+        world.boot()
+        await world.wait(100)
+        assert world.api.calls == [], "converged means no writes"
+
+    def collect_garbage(self) -> None:
+        """The operator removes the pods of a sandbox that is gone sooner, unless it dies in that moment."""
+        there = {uid_of(obj) for obj in self.world.api.objects.values()}
+        for pod in pods(self.world):
+            if controller(pod["metadata"]).get("uid") not in there:
+                self.world.api.vanish(f"{PODS_PATH}/{pod['metadata']['name']}")
+
+    def check_nothing_is_left_over(self, names: list[str], wanted: int) -> None:
+        api = self.world.api
+        mounted = {
+            volume["persistentVolumeClaim"]["claimName"]
+            for pod in pods(self.world)
+            for volume in pod["spec"].get("volumes", [])
+            if "persistentVolumeClaim" in volume
+        }
+        volumes = {path.rpartition("/")[2] for path in api.objects if "persistentvolumeclaims" in path}
+        assert len(pods(self.world)) == len(names) + wanted
+        assert volumes == mounted
+        held = [
+            section(api.objects[f"{OURS}/sandboxes/{name}"], "status")["workspaceClaim"] for name in names
+        ]
+        assert len(held) == len(set(held)), "two sandboxes have one volume"
+
+
+def alive(pod: dict[str, object]) -> bool:
+    metadata = pod["metadata"]
+    return isinstance(metadata, dict) and "deletionTimestamp" not in metadata
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(st.lists(ACTION, max_size=14), st.randoms(use_true_random=False))
+def test_whatever_happens_claims_are_exact_and_the_pool_recovers(
+    actions: list[tuple[str, str | int]], luck: Random
+) -> None:
+    async def live() -> None:
+        history = History(luck=luck)
+        await history.world.settle()
+        for action, value in actions:
+            await history.take(action, value)
+        await history.end_well()
+
+    asyncio.run(live())
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_long_history(seed: int) -> None:
+    luck = Random(seed)
+
+    def choose() -> tuple[str, str | int]:
+        action = luck.choice(["create", "delete", "scale", "template", "kill a pod", "fail", "die", "wait"])
+        values: dict[str, list[str] | list[int]] = {
+            "create": list(SANDBOXES),
+            "delete": list(SANDBOXES),
+            "template": list(IMAGES),
+            "wait": [0, 1, 20],
+        }
+        return action, luck.choice(values.get(action, [1, 2, 3, 4, 5]))
+
+    async def live() -> None:
+        history = History(luck=luck)
+        for _ in range(60):
+            await history.take(*choose())
+        await history.end_well()
+
+    asyncio.run(live())
