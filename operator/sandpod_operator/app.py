@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import os
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 from aiohttp import web
@@ -12,17 +12,19 @@ from sandpod_crds.kube import Kube
 
 from .bootstrap import find_runtime_mount, installation_key, wait_until_installed
 from .certificates import Certificates
+from .enforcement import Detector
 from .events import Recorder
 from .execute import Executor
 from .gauges import add_gauges
 from .health import Health, serve
-from .kinds import POOL, TEMPLATE, Kind
+from .kinds import POOL, SANDBOX, TEMPLATE, Kind
 from .metrics import Metrics
-from .objects import Json
+from .objects import Json, key_of
 from .observations import Answer, Errand, Key
 from .pool.look import concerned
 from .pool.pools import Pools
 from .pool.reconcile import PoolReconciler
+from .protection import Protection
 from .reconcile import Reconciler
 from .resync import Resync
 from .runtime_client import RuntimeClient
@@ -58,6 +60,7 @@ class App:
         self._kube: Kube | None = None
         self._runtimes: RuntimeClient | None = None
         self._pools: Pools | None = None
+        self._protection: Protection | None = None
         self._server: web.AppRunner | None = None
 
     @property
@@ -79,6 +82,9 @@ class App:
             key=key, answered=self._answered, metrics=self.metrics, now=utc_now
         )
         recorder = Recorder(cluster=kube, instance=os.uname().nodename, metrics=self.metrics, now=utc_now)
+        detector = Detector(
+            cluster=kube, settings=self._settings, clock=self._clock, changed=self._look_at_all
+        )
         pools = self._pools = Pools(
             cluster=kube,
             store=self.store,
@@ -101,6 +107,7 @@ class App:
             executor=executor,
             pools=pools,
             installation=installation,
+            enforcement=lambda: detector.enforcement,
             metrics=self.metrics,
             now=utc_now,
         )
@@ -120,6 +127,14 @@ class App:
             pool_queue=self.pool_queue,
             clock=self._clock,
         )
+        self._protection = Protection(
+            cluster=kube,
+            store=self.store,
+            enabled=self._settings.protect_from_drain,
+            synced=lambda: resync.synced,
+            metrics=self.metrics,
+            clock=self._clock,
+        )
         health = self._health = Health(queue=self.queue, resync=resync, clock=self._clock)
         add_gauges(
             self.metrics,
@@ -132,12 +147,15 @@ class App:
         )
         self._server = await serve(health, self.metrics)
         for number in range(WORKERS):
-            self._spawn(f"worker {number}", reconciler.work())
+            self._spawn(f"worker {number}", self._decide(resync, reconciler.work))
         for number in range(POOL_WORKERS):
-            self._spawn(f"pool worker {number}", pool_reconciler.work())
+            self._spawn(f"pool worker {number}", self._decide(resync, pool_reconciler.work))
         self._spawn("events", recorder.run())
         self._spawn("resync", resync.run())
         self._spawn("heartbeat", health.beat())
+        self._spawn("drain protection", self._protection.run())
+        if self._settings.network.detect_enforcement:
+            self._spawn("enforcement of NetworkPolicies", detector.run())
         if self._settings.certificates == "Managed":
             self._spawn(
                 "certificates", Certificates(cluster=kube, settings=self._settings, now=utc_now).run()
@@ -160,13 +178,20 @@ class App:
         if self._health is not None:
             self._health.event_seen()
         # Whoever wrote has gone on deciding with what was answered.
-        for key in kind.concerns(obj, self.store.sandboxes) if news else ():
+        if kind is SANDBOX and self._protection is not None:
+            gone = self.store.sandboxes.get(key_of(obj)) is None
+            self._protection.touch(key_of(obj).namespace, gone=gone)
+        for key in self.store.concerned(kind, obj) if news else ():
             self.queue.add(key)
         for key in concerned(kind, obj, self.store):
             if kind not in (POOL, TEMPLATE):
                 self._refill(key)
             elif news:
                 self.pool_queue.add(key)
+
+    def _look_at_all(self) -> None:
+        for key in self.store.sandboxes:
+            self.queue.add(key)
 
     def _refill(self, pool: Key) -> None:
         self.pool_queue.add_after(pool, REFILL_PAUSE)
@@ -176,6 +201,11 @@ class App:
             self._pools.bound(key)
         if self.store.put_answer(key, answer):
             self.queue.add(key)
+
+    async def _decide(self, resync: Resync, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """Not before all that there is has been read: what is not known yet would be made once more."""
+        await resync.first_lists.wait()
+        await work()
 
     def _spawn(self, name: str, part: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(part, name=name)

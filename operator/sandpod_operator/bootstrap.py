@@ -17,7 +17,10 @@ from sandpod_crds.names import (
     LABEL_COMPONENT,
     LABEL_MANAGED_BY,
     LABEL_NAME,
+    POLICIES,
+    POOLS,
     SANDBOXES,
+    TEMPLATES,
 )
 
 from .cluster import Cluster
@@ -29,6 +32,7 @@ from .settings import RuntimeMount, Settings
 # Helm creates the CRDs a moment before the operator; the API server needs another to serve them.
 INSTALLED_WITHIN = 30.0
 LOOK_EVERY = 0.25
+OURS = frozenset({SANDBOXES, TEMPLATES, POOLS, POLICIES})
 
 log = logging.getLogger(__name__)
 
@@ -40,10 +44,11 @@ async def wait_until_installed(cluster: Cluster, *, patience: float = INSTALLED_
             known = await cluster.get(paths.OURS)
         except NotFound:
             known = {}
-        if any(resource.get("name") == SANDBOXES for resource in entries(known, "resources")):
+        served = {resource.get("name") for resource in entries(known, "resources")}
+        if served.issuperset(OURS):
             return
         await asyncio.sleep(LOOK_EVERY)
-    raise NotInstalled(f"the API server does not know {SANDBOXES}.{GROUP}: install the chart's CRDs")
+    raise NotInstalled(f"the API server does not know all of {GROUP}: install the chart's CRDs")
 
 
 async def installation_key(cluster: Cluster, settings: Settings) -> bytes:

@@ -8,18 +8,20 @@ from functools import cached_property
 
 from sandpod_crds import durations
 from sandpod_crds.models import Sandbox
-from sandpod_crds.models.sandbox import DEFAULT_SLEEP_AFTER
 from sandpod_crds.names import ANNOTATION_WAKE, SANDBOX_KIND, ConditionType, child_labels
 
 from .claims import ClaimFacts
 from .conditions import Verdict, verdicts
 from .effective import Effective, effective_spec
 from .errors import BadPodTemplate
+from .isolation import isolation_of_pod, isolation_verdict
 from .kinds import CLAIM, NETWORK_POLICY, POD, Kind
 from .objects import Json, owner_reference
 from .observations import Answer, Errand, Outcome, Refusal
+from .permission import denial_of
 from .plan import Ask, Notice, Plan, Removal, Tone, Write
 from .pods import ANNOTATION_COLD, ANNOTATION_POD_HASH
+from .policy import Denial, idle_limit
 from .pool.claim import ColdStart, Reading
 from .pool.pod import shape_of
 from .pool.take import environment_of
@@ -47,6 +49,8 @@ class Case:
         self.namesake = situation.namesake
         self.surplus = situation.surplus
         self.network_policy = situation.network_policy
+        self.rules = situation.rules
+        self._enforcement = situation.enforcement
         self.installation = installation
         self.settings = installation.settings
         self._answers = situation.answers
@@ -159,7 +163,7 @@ class Case:
     @property
     def sleep_after(self) -> float | None:
         """Seconds without work; None: it never sleeps by itself."""
-        return None if self.spec.keep_alive else (self.spec.sleep_after or DEFAULT_SLEEP_AFTER)
+        return idle_limit(self.spec, policies=self.rules.policies)
 
     @property
     def sleep_after_text(self) -> str:
@@ -197,6 +201,15 @@ class Case:
     @property
     def claim(self) -> ClaimFacts | None:
         return self._claims.get(self.claim_name or "")
+
+    @cached_property
+    def denial(self) -> Denial | None:
+        """What a policy has against its next start."""
+        return denial_of(self)
+
+    def forbids(self, field: str) -> bool:
+        """No change of this field is to work before a start was allowed with it."""
+        return self.denial is not None and field in self.denial.fields
 
     @cached_property
     def wanted_pod(self) -> Json:
@@ -365,12 +378,21 @@ class Case:
 
     def _verdicts(self) -> Iterable[Verdict]:
         before = {condition.type: condition for condition in self.status.conditions}
-        yield from verdicts(self.spec, overridden=self._overridden(), restart_pending=self._restart_pending())
+        yield from verdicts(
+            self.spec,
+            overridden=self._overridden(),
+            restart_pending=self._restart_pending(),
+            # Without a pod, Ready says it.
+            denied=self.denial.message if self.pod is not None and self.denial is not None else None,
+        )
         earlier = before.get(ConditionType.WORKSPACE_READY)
         found = workspace_verdict(self, before=earlier)
         if found.reason in WORTH_AN_EVENT and earlier is not None and earlier.reason != found.reason:
             self.tell(found.reason, found.message)
         yield found
+        of_pod = isolation_of_pod(self.spec, isolation=self.draft.isolation)
+        earlier = before.get(ConditionType.ISOLATED)
+        yield isolation_verdict(of_pod, enforcement=self._enforcement, said=earlier)
 
     def _overridden(self) -> list[str]:
         if self.spec.pod_template is None:

@@ -1,5 +1,5 @@
 """The conditions that follow from the spec alone: which of its fields have an effect in this version, and
-what holds for previews and isolation. Nothing that a user sets is ignored in silence.
+what holds for previews. Nothing that a user sets is ignored in silence.
 """
 
 from collections.abc import Iterator, Sequence
@@ -26,26 +26,26 @@ def verdict(kind: ConditionType, holds: bool, reason: Reason, detail: str = "") 
 
 
 def verdicts(
-    spec: SandboxSpec, *, overridden: Sequence[str], restart_pending: str | None
+    spec: SandboxSpec, *, overridden: Sequence[str], restart_pending: str | None, denied: str | None = None
 ) -> Iterator[Verdict]:
-    yield _honored(spec, overridden=overridden, restart_pending=restart_pending)
+    yield _honored(spec, overridden=overridden, restart_pending=restart_pending, denied=denied)
     if spec.ports:
         yield _not_yet(ConditionType.PREVIEW_READY, "ports: there are no preview URLs")
     else:
         yield _good(ConditionType.PREVIEW_READY, Reason.NO_PORTS)
-    if spec.isolation == "Strict":
-        yield Verdict(ConditionType.ISOLATED, False, Reason.INCOMPLETE, SENTENCES[Reason.INCOMPLETE])
-    else:
-        yield _good(ConditionType.ISOLATED, Reason.STANDARD)
 
 
-def _honored(spec: SandboxSpec, *, overridden: Sequence[str], restart_pending: str | None) -> Verdict:
+def _honored(
+    spec: SandboxSpec, *, overridden: Sequence[str], restart_pending: str | None, denied: str | None
+) -> Verdict:
     without_effect = list(_without_effect(spec))
     found: list[tuple[Reason, str]] = []
     if without_effect:
         found.append((Reason.NOT_IMPLEMENTED, f"No effect in this version: {', '.join(without_effect)}."))
     if overridden:
         found.append((Reason.OVERRIDDEN, f"Set by Sandpod, whatever the spec says: {', '.join(overridden)}."))
+    if denied is not None:
+        found.append((Reason.POLICY_EXCEEDED, f"It goes on, but its next start will be refused: {denied}"))
     if restart_pending is not None:
         found.append((Reason.RESTART_PENDING, restart_pending))
     if not found:

@@ -14,6 +14,7 @@ from .fence import fence_the_network
 from .kinds import SANDBOX
 from .last_words import LastWords
 from .observations import Errand, Outcome
+from .permission import ask_permission
 from .plan import Ask, Plan, Removal, Tone, Verb, Write
 from .pods import PodFacts
 from .pool.claim import Reading
@@ -364,6 +365,7 @@ PHASES: tuple[Callable[[Case], Plan | None], ...] = (
     stay_asleep,
     know_the_spec,
     respect_the_name,
+    ask_permission,
     take_a_warm_pod,
     make_the_workspace,
     fence_the_network,

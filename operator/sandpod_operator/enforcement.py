@@ -10,20 +10,17 @@ import json
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import Any, Final, cast
 
 import aiohttp
 from sandpod_crds import paths
 from sandpod_crds.errors import ApiError
-from sandpod_crds.models import Condition
 from sandpod_crds.names import COMPONENT_GATEWAY, COMPONENT_OPERATOR, LABEL_COMPONENT
 from yarl import URL
 
 from .cluster import Cluster
-from .conditions import Verdict
+from .isolation import Enforcement
 from .objects import Json, entries, section
-from .reasons import SENTENCES, Reason
 from .settings import Settings
 
 # The open port is health's; what listens at the other one says so, because proxies of a mesh accept anything.
@@ -44,18 +41,7 @@ MOST_GATEWAYS: Final = 5
 LONGEST_ANSWER: Final = 1024
 PATIENCE: Final = aiohttp.ClientTimeout(total=10.0, sock_connect=3.0)
 
-ENFORCED_SENTENCE: Final = "The cluster enforces its NetworkPolicy."
-UNKNOWN_SENTENCE: Final = "Whether the cluster enforces its NetworkPolicy is not known."
-
 log = logging.getLogger(__name__)
-
-
-class Enforcement(StrEnum):
-    # This process has not found out yet.
-    UNTOLD = "Untold"
-    ENFORCED = "Enforced"
-    NOT_ENFORCED = "NotEnforced"
-    UNKNOWN = "Unknown"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -94,27 +80,6 @@ def obstacle(policies: Iterable[Json], *, name: str, labels: Mapping[str, str]) 
     return None
 
 
-def isolation_verdict(given: Verdict, *, enforcement: Enforcement, said: Condition | None) -> Verdict:
-    """`given` is the verdict about the pod itself; this is the one about pod and network. `said` is the
-    condition in the status, which outlasts the operator's process: a restart rewrites none of them.
-    """
-    if enforcement is Enforcement.UNTOLD:
-        enforcement = _said(said)
-    if enforcement is Enforcement.NOT_ENFORCED:
-        reason = Reason.NOT_ENFORCED if given.holds else given.reason
-        message = f"{SENTENCES[Reason.NOT_ENFORCED]} {given.message}"
-        return given._replace(holds=False, reason=reason, message=message)
-    addition = ENFORCED_SENTENCE if enforcement is Enforcement.ENFORCED else UNKNOWN_SENTENCE
-    return given._replace(message=f"{given.message} {addition}")
-
-
-def _said(condition: Condition | None) -> Enforcement:
-    message = condition.message if condition is not None else ""
-    if message.startswith(SENTENCES[Reason.NOT_ENFORCED]):
-        return Enforcement.NOT_ENFORCED
-    return Enforcement.ENFORCED if message.endswith(ENFORCED_SENTENCE) else Enforcement.UNKNOWN
-
-
 def _may_select(spec: Json, labels: Mapping[str, str]) -> bool:
     """Also when it is not clear: expressions are not looked into."""
     return section(section(spec, "podSelector"), "matchLabels").items() <= labels.items()
@@ -125,7 +90,9 @@ class _Inconclusive(Exception):
 
 
 class Detector:
-    """`ask` gets the address of a gateway's pod, and its report; None when there is none."""
+    """`changed` is called when what is found is news. `ask` gets the address of a gateway's pod,
+    and its report; None when there is none.
+    """
 
     def __init__(
         self,
@@ -133,11 +100,13 @@ class Detector:
         cluster: Cluster,
         settings: Settings,
         clock: Callable[[], float],
+        changed: Callable[[], None],
         ask: Callable[[str], Awaitable[Report | None]] | None = None,
     ) -> None:
         self._cluster = cluster
         self._settings = settings
         self._clock = clock
+        self._changed = changed
         self._ask = ask or ask_gateway
         self._begun = clock()
         self._found = Enforcement.UNTOLD
@@ -169,8 +138,11 @@ class Detector:
             await asyncio.sleep(BETWEEN_KNOCKS)
             found = await self._try_once()
         if found is not Enforcement.UNKNOWN:
-            self._tell(found)
+            news = found is not self._found
             self._found, self._found_at = found, self._clock()
+            if news:
+                self._tell(found)
+                self._changed()
         return found
 
     async def _try_once(self) -> Enforcement:
@@ -202,8 +174,6 @@ class Detector:
         return reports
 
     def _tell(self, found: Enforcement) -> None:
-        if found is self._found:
-            return
         if found is Enforcement.NOT_ENFORCED:
             log.warning("this cluster does not enforce NetworkPolicies: sandboxes are not kept apart by them")
         else:

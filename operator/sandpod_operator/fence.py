@@ -23,6 +23,9 @@ def fence_the_network(case: "Case") -> Plan | None:
         return None
     if _is_behind_its_pools_wall(case):
         return None
+    # What a policy forbids does not work before a start was allowed with it; the wall that stands stays.
+    if pod is not None and (found is not None or pod.network_uid != case.uid) and case.forbids("network"):
+        return None
     wanted = wanted_policy(case)
     if found is not None and is_as_wanted(found, wanted):
         return _come_over(case)

@@ -10,6 +10,7 @@ from sandpod_crds.names import (
     CHILD_SELECTOR,
     GROUP,
     LABEL_INSTANCE,
+    POLICIES,
     POOLS,
     SANDBOX_KIND,
     SANDBOXES,
@@ -58,6 +59,12 @@ def slim_pod(obj: Json) -> Json:
     return {"metadata": metadata, "spec": spec, "status": section(obj, "status")}
 
 
+def slim_namespace(obj: Json) -> Json:
+    """What a policy's selector looks at."""
+    kept = ("name", "uid", "resourceVersion", "labels")
+    return {"metadata": {name: value for name, value in obj["metadata"].items() if name in kept}}
+
+
 def _itself(sandbox: Json, _: "Cache") -> Sandboxes:
     return (key_of(sandbox),)
 
@@ -79,6 +86,14 @@ def _of_namespace(obj: Json, sandboxes: "Cache") -> Sandboxes:
     """Those that could have to do with a template or pool. Seldom, and cheaper than an index."""
     namespace = key_of(obj).namespace
     return (key for key in sandboxes if key.namespace == namespace and _refers(sandboxes.get(key)))
+
+
+def _all(_: Json, sandboxes: "Cache") -> Sandboxes:
+    return sandboxes
+
+
+def _inside(namespace: Json, sandboxes: "Cache") -> Sandboxes:
+    return (key for key in sandboxes if key.namespace == namespace["metadata"]["name"])
 
 
 def _refers(sandbox: Json | None) -> bool:
@@ -111,4 +126,7 @@ TEMPLATE: Final = Kind(
 )
 POOL: Final = Kind(group=GROUP, version=VERSION, plural=POOLS, slim=slim_object, concerns=_of_namespace)
 
-KINDS: Final = (SANDBOX, POD, CLAIM, NETWORK_POLICY, TEMPLATE, POOL)
+POLICY: Final = Kind(group=GROUP, version=VERSION, plural=POLICIES, slim=slim_object, concerns=_all)
+NAMESPACE: Final = Kind(group="", version="v1", plural="namespaces", slim=slim_namespace, concerns=_inside)
+
+KINDS: Final = (SANDBOX, POD, CLAIM, NETWORK_POLICY, TEMPLATE, POOL, POLICY, NAMESPACE)

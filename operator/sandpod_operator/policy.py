@@ -97,12 +97,6 @@ def selects(selector: Json, *, labels: Mapping[str, str]) -> bool:
     )
 
 
-def slim_namespace(obj: Json) -> Json:
-    """What a selector looks at."""
-    kept = ("name", "uid", "resourceVersion", "labels")
-    return {"metadata": {name: value for name, value in obj["metadata"].items() if name in kept}}
-
-
 def _holds(requirement: Json, labels: Mapping[str, str]) -> bool:
     key, values = requirement["key"], cast("list[str]", requirement.get("values") or [])
     match requirement["operator"]:

@@ -42,6 +42,7 @@ class Reason(StrEnum):
     SETTING_UP = "SettingUp"
     TEMPLATE_MISSING = "TemplateMissing"
     INVALID_TEMPLATE = "InvalidTemplate"
+    POLICY_EXCEEDED = "PolicyExceeded"
     # Ready, while it sleeps, goes to sleep or wakes
     IDLE = "Idle"
     PAUSED = "Paused"
@@ -73,7 +74,9 @@ class Reason(StrEnum):
     RESTART_PENDING = "RestartPending"
     NO_PORTS = "NoPorts"
     STANDARD = "Standard"
+    STRICT = "Strict"
     INCOMPLETE = "Incomplete"
+    UNCHECKED = "Unchecked"
     NOT_ENFORCED = "NotEnforced"
     # Events only
     STARTED = "Started"
@@ -149,6 +152,8 @@ SENTENCES: Final[dict[Reason, str]] = {
     "or spec.poolRef; a change is tried at once.",
     Reason.INVALID_TEMPLATE: "The sandbox and its template do not make a sandbox together: {detail} "
     "Correct one of them; a change is tried at once.",
+    Reason.POLICY_EXCEEDED: "The platform team's policy does not allow the sandbox: {detail} A change is "
+    "tried at once.",
     Reason.IDLE: "It sleeps because nobody worked in it. The next request wakes it.",
     Reason.PAUSED: "It sleeps because spec.paused is set, and requests do not wake it. Set spec.paused to "
     "false to go on.",
@@ -193,8 +198,11 @@ SENTENCES: Final[dict[Reason, str]] = {
     "plugin that enforces them; that is noticed within an hour.",
     Reason.STANDARD: "Commands run as an ordinary user without privileges, and under Pod Security's "
     "restricted level.",
-    Reason.INCOMPLETE: "The pod has a user namespace of its own. Commands are not yet kept apart from "
-    "the runtime in a PID namespace of their own: they can see it.",
+    Reason.STRICT: "Commands run as another user in namespaces of their own, inside the pod's own user "
+    "namespace: they can neither see nor touch the runtime.",
+    Reason.INCOMPLETE: "Strict isolation could not be had in full: {detail} Choose a node and an image that "
+    "allow it, or isolation: Standard.",
+    Reason.UNCHECKED: "The runtime isolates commands when it starts, and says here how far it came.",
 }
 
 

@@ -11,6 +11,7 @@ from sandpod_crds.errors import ApiError, Conflict
 
 from .decide import decide
 from .execute import Executor
+from .isolation import Enforcement
 from .metrics import Metrics
 from .observations import Key
 from .pool.pools import Pools
@@ -39,6 +40,7 @@ class Reconciler:
         executor: Executor,
         pools: Pools,
         installation: Installation,
+        enforcement: Callable[[], Enforcement],
         metrics: Metrics,
         now: Callable[[], datetime],
     ) -> None:
@@ -47,6 +49,7 @@ class Reconciler:
         self._executor = executor
         self._pools = pools
         self._installation = installation
+        self._enforcement = enforcement
         self._metrics = metrics
         self._now = now
 
@@ -74,7 +77,7 @@ class Reconciler:
     async def reconcile(self, key: Key) -> None:
         self._metrics.reconciles.add()
         for _ in range(MOST_STEPS):
-            situation = look(self._store, key, pools=self._pools)
+            situation = look(self._store, key, pools=self._pools, enforcement=self._enforcement())
             if situation.sandbox is not None:
                 self._metrics.progress.see(situation.sandbox, now=self._now())
             plan = decide(situation, now=self._now(), installation=self._installation)

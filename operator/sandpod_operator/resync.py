@@ -59,7 +59,12 @@ class Resync:
         # What the first list has shown and the watch has yet to bring. Of one list only: on a busy cluster
         # each new one owes something new, and we would never be ready.
         self._first: set[_Object] | None = None
-        self.synced = False
+        # Set when the watches have brought all that the first list has shown.
+        self.first_lists = asyncio.Event()
+
+    @property
+    def synced(self) -> bool:
+        return self.first_lists.is_set()
 
     async def run(self) -> None:
         again = self._clock()
@@ -111,7 +116,7 @@ class Resync:
                 continue
             log.warning("%s %s is gone and the watch did not say so", kind.plural, key)
             self._store.deleted(kind, key, uid=uid)
-            for sandbox in kind.concerns(known, self._store.sandboxes):
+            for sandbox in self._store.concerned(kind, known):
                 self._queue.add(sandbox)
             for pool in concerned(kind, known, self._store):
                 self._pool_queue.add(pool)
@@ -126,7 +131,8 @@ class Resync:
     def _first_has_come(self) -> bool:
         if not self.synced and self._first is not None:
             self._first = {each for each in self._first if not self._arrived(each)}
-            self.synced = not self._first
+            if not self._first:
+                self.first_lists.set()
         return self.synced
 
     def _phantoms(self, kind: Kind, *, alive: set[str], version: int) -> Iterator[_Object]:

@@ -8,6 +8,7 @@ from sandpod_crds.models import Sandbox
 
 from .claims import ClaimFacts, claim_facts
 from .effective import Source
+from .isolation import Enforcement
 from .objects import Json, owner_uid, section, uid_of
 from .observations import Answer, Errand, Key, Refusal
 from .permission import Rules, find_rules
@@ -50,9 +51,10 @@ class Situation:
     asked_since: datetime | None = None
     # The wall of the pool that its pod comes from is there.
     walled: bool = False
+    enforcement: Enforcement = Enforcement.UNKNOWN
 
 
-def look(store: Store, key: Key, *, pools: Pools) -> Situation:
+def look(store: Store, key: Key, *, pools: Pools, enforcement: Enforcement) -> Situation:
     obj = store.sandboxes.get(key)
     departed = store.departed(key)
     uid = uid_of(obj) if obj is not None else departed
@@ -78,6 +80,7 @@ def look(store: Store, key: Key, *, pools: Pools) -> Situation:
         offer=_offer(store, sandbox, pools, wanted=pod is None) if sandbox is not None else None,
         asked_since=store.asked_since(pod.uid) if pod is not None else None,
         environment=pools.environment(key),
+        enforcement=enforcement,
         walled=pod is not None and _is_walled(store, key.namespace, pod),
     )
 

@@ -10,6 +10,7 @@ from sandpod_crds.models import Condition, Sandbox, SandboxStatus, SetupStatus
 from sandpod_crds.names import ConditionType, Phase
 
 from .conditions import Verdict
+from .isolation import reached
 from .last_words import LastWords
 from .objects import Json
 from .observations import Answer, SetupResult
@@ -40,6 +41,10 @@ class Draft:
     @property
     def setup(self) -> SetupStatus | None:
         return self._fields["setup"]
+
+    @property
+    def isolation(self) -> str | None:
+        return self._fields["isolation"]
 
     @property
     def asleep_since(self) -> datetime | None:
@@ -93,6 +98,7 @@ class Draft:
                 runtime_version=answer.version or None,
                 started_at=answer.at.replace(microsecond=0),
                 sleep_after=answer.subject or None,
+                isolation=reached(answer.walls),
                 setup=_ended(setup, now=self._now),
             )
         self._set(phase=Phase.RUNNING, pod_ip=pod.ip)

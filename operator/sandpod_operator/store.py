@@ -5,9 +5,11 @@ and from its own writes, and what was observed beside them.
 from collections.abc import Callable, Iterator
 from datetime import datetime
 
-from .kinds import CLAIM, KINDS, NETWORK_POLICY, POD, POOL, SANDBOX, TEMPLATE, Kind
-from .objects import Json, key_of, owner_uid, uid_of, version_of
+from .census import Census
+from .kinds import CLAIM, KINDS, NAMESPACE, NETWORK_POLICY, POD, POLICY, POOL, SANDBOX, TEMPLATE, Kind
+from .objects import Json, key_of, owner_uid, section, uid_of, version_of
 from .observations import Answer, Errand, Key, Refusal
+from .sharing import shared
 
 # Objects that were deleted are remembered for so many deletions, so that the late answer to a write does not
 # bring one back.
@@ -17,8 +19,9 @@ TOMBSTONES = 10_000
 class Cache:
     """The objects of one kind. Only a newer version replaces one."""
 
-    def __init__(self, *, slim: Callable[[Json], Json]) -> None:
+    def __init__(self, *, slim: Callable[[Json], Json], census: Census | None = None) -> None:
         self._slim = slim
+        self._census = census
         self._objects: dict[Key, Json] = {}
         self._by_owner: dict[str, set[Key]] = {}
         self._deleted: dict[str, None] = {}
@@ -55,6 +58,8 @@ class Cache:
         if known is None or uid_of(known) != uid:
             return False
         self._disown(key, known)
+        if self._census is not None:
+            self._census.remove(known)
         del self._objects[key]
         return True
 
@@ -68,7 +73,11 @@ class Cache:
             if version_of(known) >= version_of(obj):
                 return False
             self._disown(key, known)
-        self._objects[key] = self._slim(obj)
+        if self._census is not None:
+            if known is not None and uid_of(known) != uid_of(obj):
+                self._census.remove(known)
+            self._census.put(obj)
+        self._objects[key] = shared(self._slim(obj))
         if (owner := owner_uid(obj)) is not None:
             self._by_owner.setdefault(owner, set()).add(key)
         return True
@@ -85,13 +94,19 @@ class Cache:
 
 class Store:
     def __init__(self) -> None:
-        self._caches = {kind.plural: Cache(slim=kind.slim) for kind in KINDS}
+        self.census = Census()
+        self._caches = {
+            kind.plural: Cache(slim=kind.slim, census=self.census if kind is SANDBOX else None)
+            for kind in KINDS
+        }
         self.sandboxes = self.cache(SANDBOX)
         self.pods = self.cache(POD)
         self.claims = self.cache(CLAIM)
         self.network_policies = self.cache(NETWORK_POLICY)
         self.templates = self.cache(TEMPLATE)
         self.pools = self.cache(POOL)
+        self.policies = self.cache(POLICY)
+        self.namespaces = self.cache(NAMESPACE)
         # UIDs of sandboxes whose deletion was seen and whose pods may still be there.
         self._departed: dict[Key, str] = {}
         # By the UID of the pod that gave them.
@@ -103,6 +118,23 @@ class Store:
 
     def cache(self, kind: Kind) -> Cache:
         return self._caches[kind.plural]
+
+    def concerned(self, kind: Kind, obj: Json) -> set[Key]:
+        """The sandboxes that have to be looked at after an event of this object."""
+        found = set(kind.concerns(obj, self.sandboxes))
+        if kind is SANDBOX and (
+            self.sandboxes.get(key_of(obj)) is None or "deletionTimestamp" in obj["metadata"]
+        ):
+            found.update(self._next_in_line(key_of(obj).namespace))
+        return found
+
+    def _next_in_line(self, namespace: str) -> Iterator[Key]:
+        """Whose turn it is, of those that a policy's maxSandboxes made wait, when one has gone."""
+        for policy in self.policies:
+            most = section(self.policies.get(policy) or {}, "spec").get("maxSandboxes")
+            key = self.census.at(namespace, most - 1) if most is not None else None
+            if key is not None:
+                yield key
 
     def deleted(self, kind: Kind, key: Key, *, uid: str) -> None:
         """The API server says that this very object is gone."""

@@ -188,7 +188,8 @@ def _changes(claim: ClaimFacts, workspace: Workspace, case: "Case") -> Json:
         change["metadata"] = {"ownerReferences": None}
     if claim.sandbox != case.sandbox.metadata.name:
         change.setdefault("metadata", {})["labels"] = {LABEL_INSTANCE: case.sandbox.metadata.name}
-    if workspace.size is not None and parse(workspace.size) > parse(claim.size):
+    larger = workspace.size is not None and parse(workspace.size) > parse(claim.size)
+    if larger and not case.forbids("workspace"):
         change["spec"] = {"resources": {"requests": {"storage": str(workspace.size)}}}
     return change
 

@@ -13,6 +13,7 @@ from sandpod_operator.conditions import Verdict, verdicts
 from sandpod_operator.decide import decide
 from sandpod_operator.effective import Source
 from sandpod_operator.fence import wanted_policy
+from sandpod_operator.isolation import Enforcement, isolation_of_pod, isolation_verdict
 from sandpod_operator.objects import Json, owner_reference, owner_uid, section
 from sandpod_operator.observations import Answer, Errand, Key, Outcome, Refusal
 from sandpod_operator.pods import facts
@@ -74,6 +75,8 @@ def status_of(phase: str, reason: str, *, ready: bool = False, **fields: Any) ->
 def conditions_of(reason: str, *, ready: bool) -> list[Json]:
     said = Verdict(ConditionType.READY, ready, Reason(reason), sentence(Reason(reason), pod=KEY.name))
     others = {v.type: v for v in verdicts(SandboxSpec(), overridden=(), restart_pending=None)}
+    given = isolation_of_pod(SandboxSpec(), isolation=None)
+    others[ConditionType.ISOLATED] = isolation_verdict(given, enforcement=Enforcement.UNKNOWN, said=None)
     others[ConditionType.WORKSPACE_READY] = workspace_verdict(case_of(sandbox()), before=None)
     return [
         {

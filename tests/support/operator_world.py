@@ -11,7 +11,19 @@ from sandpod_crds.names import ANNOTATION_WAKE, APP_NAME, LABEL_MANAGED_BY, SAND
 from sandpod_operator.cluster import Cluster
 from sandpod_operator.events import Recorder
 from sandpod_operator.execute import Executor
-from sandpod_operator.kinds import CLAIM, KINDS, NETWORK_POLICY, POD, POOL, SANDBOX, TEMPLATE, Kind
+from sandpod_operator.isolation import Enforcement
+from sandpod_operator.kinds import (
+    CLAIM,
+    KINDS,
+    NAMESPACE,
+    NETWORK_POLICY,
+    POD,
+    POLICY,
+    POOL,
+    SANDBOX,
+    TEMPLATE,
+    Kind,
+)
 from sandpod_operator.metrics import Metrics
 from sandpod_operator.objects import Json, controller, entries, key_of, owner_uid, section, uid_of
 from sandpod_operator.observations import Answer, Errand, Key, Outcome, SetupResult
@@ -86,6 +98,7 @@ class World:
             executor=executor,
             pools=pools,
             installation=self.installation,
+            enforcement=lambda: Enforcement.UNKNOWN,
             metrics=self.metrics,
             now=self.now,
         )
@@ -198,7 +211,7 @@ class World:
                     self._concern(kind, known)
 
     def _concern(self, kind: Kind, obj: Json) -> None:
-        for key in kind.concerns(obj, self.store.sandboxes):
+        for key in self.store.concerned(kind, obj):
             self.queue.add(key)
         for key in concerned(kind, obj, self.store):
             self.pool_queue.add(key)
@@ -277,6 +290,8 @@ BY_NAME = {
     "NetworkPolicy": NETWORK_POLICY,
     "SandboxTemplate": TEMPLATE,
     "SandboxPool": POOL,
+    "SandboxPolicy": POLICY,
+    "Namespace": NAMESPACE,
 }
 
 

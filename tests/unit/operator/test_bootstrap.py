@@ -57,9 +57,15 @@ async def test_a_cluster_that_cannot_be_asked_gets_init_containers() -> None:
 
 async def test_the_operator_waits_for_the_crds_and_says_when_there_are_none() -> None:
     api = Api(now=lambda: TODAY)
-    with pytest.raises(NotInstalled, match=r"does not know sandboxes.sandpod.dev: install the chart's CRDs"):
+    with pytest.raises(NotInstalled, match=r"does not know all of sandpod.dev: install the chart's CRDs"):
         await wait_until_installed(api, patience=0)
     discovery = "/apis/sandpod.dev/v1alpha1"
-    api.put(discovery, {"metadata": {}, "resources": [{"name": "sandboxes"}, {"name": "sandboxes/status"}]})
+    names = ["sandboxes", "sandboxes/status", "sandboxtemplates", "sandboxpools"]
+    api.put(discovery, {"metadata": {}, "resources": [{"name": name} for name in names]})
+    # An upgrade that brings a new kind: kopf would never watch it.
+    with pytest.raises(NotInstalled):
+        await wait_until_installed(api, patience=0)
+    names.append("sandboxpolicies")
+    api.change(discovery, {"resources": [{"name": name} for name in names]})
 
     await wait_until_installed(api, patience=0)

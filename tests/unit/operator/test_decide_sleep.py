@@ -51,7 +51,7 @@ def draining(reason: str = "Pausing", *, since: float = -10, **fields: Any) -> J
 FALLING_ASLEEP = {
     "nobody worked in it: it sleeps, and its pod goes": Row(
         situation(sandbox(status=running()), pod(status=ended_asleep())),
-        writes=["status", "delete pod"],
+        writes=["status", "force-delete pod"],
         phase="Asleep",
         ready=("False", "Idle"),
         says="The next request wakes it.",
@@ -64,7 +64,7 @@ FALLING_ASLEEP = {
             pod(VOLUME, ended_asleep(sessions=SESSIONS)),
             fenced=True,
         ),
-        writes=["status", "delete pod"],
+        writes=["status", "force-delete pod"],
         phase="Asleep",
         ready=("False", "Idle"),
         status={"sessions": SESSIONS},
@@ -72,7 +72,7 @@ FALLING_ASLEEP = {
     ),
     "and not when they went with the pod": Row(
         situation(sandbox(status=running()), pod(status=ended_asleep(sessions=SESSIONS))),
-        writes=["status", "delete pod"],
+        writes=["status", "force-delete pod"],
         phase="Asleep",
         ready=("False", "Idle"),
         status={"sessions": []},
@@ -80,7 +80,7 @@ FALLING_ASLEEP = {
     ),
     "somebody asked it to sleep": Row(
         situation(sandbox(status=running()), pod(status=ended_asleep("requested"))),
-        writes=["status", "delete pod"],
+        writes=["status", "force-delete pod"],
         phase="Asleep",
         ready=("False", "Requested"),
         status={"sleepReason": "Requested"},
@@ -88,7 +88,7 @@ FALLING_ASLEEP = {
     ),
     "a sleep that was recorded before the operator was killed is not recorded again": Row(
         situation(sandbox(status=asleep()), pod(status=ended_asleep())),
-        writes=["delete pod"],
+        writes=["force-delete pod"],
     ),
     "the pod of a sandbox that sleeps is deleted while its end is not recorded": Row(
         situation(sandbox(status=running()), pod(status=ended_asleep(), deletionTimestamp=at(20))),
@@ -101,14 +101,14 @@ FALLING_ASLEEP = {
     ),
     "last words of a runtime that crashed are not believed": Row(
         situation(sandbox(status=running()), pod(status=ended(1, message='{"reason": "idle"}'))),
-        writes=["status", "delete pod"],
+        writes=["status", "force-delete pod"],
         phase="Starting",
         ready=("False", "Crashed"),
         tells=["Crashed"],
     ),
     "a runtime that was terminated has not slept": Row(
         situation(sandbox(status=running()), pod(status=ended_asleep("terminated"))),
-        writes=["status", "delete pod"],
+        writes=["status", "force-delete pod"],
         phase="Starting",
         ready=("False", "RuntimeExited"),
         status={"restarts": 1},
@@ -142,7 +142,7 @@ PAUSE = {
     ),
     "one that has ended because of it is asleep": Row(
         situation(sandbox(PAUSED, draining()), pod(status=ended_asleep("requested", detail="paused"))),
-        writes=["status", "delete pod"],
+        writes=["status", "force-delete pod"],
         phase="Asleep",
         ready=("False", "Paused"),
         says="requests do not wake it",
@@ -158,7 +158,7 @@ PAUSE = {
     ),
     "one that crashes on its way is asleep all the same": Row(
         situation(sandbox(PAUSED, draining()), pod(status=ended(137))),
-        writes=["status", "delete pod"],
+        writes=["status", "force-delete pod"],
         phase="Asleep",
         ready=("False", "Paused"),
         status={"restarts": None},
@@ -234,7 +234,7 @@ UNPAUSED = {
     ),
     "and its end is followed by a start": Row(
         situation(sandbox(status=running()), pod(status=ended_asleep("requested", detail="paused"))),
-        writes=["status", "delete pod"],
+        writes=["status", "force-delete pod"],
         phase="Starting",
         ready=("False", "Waking"),
         status={"startFailures": None, "nextStartAt": None, "asleepSince": None},
@@ -244,7 +244,7 @@ UNPAUSED = {
             sandbox(status=running(startedAt=at(-3), startFailures=2)),
             pod(status=ended_asleep("requested", detail="paused")),
         ),
-        writes=["status", "delete pod"],
+        writes=["status", "force-delete pod"],
         phase="Starting",
         ready=("False", "Waking"),
         status={"startFailures": 3, "nextStartAt": at(4)},
@@ -254,7 +254,7 @@ UNPAUSED = {
             sandbox(status=status_of("Starting", "Waking", startFailures=3, nextStartAt=at(4))),
             pod(status=ended_asleep("requested", detail="paused")),
         ),
-        writes=["delete pod"],
+        writes=["force-delete pod"],
     ),
     "and the pause is kept": Row(
         situation(sandbox(status=status_of("Starting", "Waking", startFailures=3, nextStartAt=at(4)))),
@@ -332,21 +332,21 @@ WAKING = {
     ),
     "with a request open, its sleep is followed by a start at once": Row(
         situation(sandbox(status=running(), **wanted_awake()), pod(status=ended_asleep())),
-        writes=["status", "delete pod"],
+        writes=["status", "force-delete pod"],
         phase="Starting",
         ready=("False", "Waking"),
         status={"asleepSince": None, "wakeObserved": None, "podUID": None, "nextStartAt": None},
     ),
     "a request that comes when the sleep is recorded and the pod not yet gone": Row(
         situation(sandbox(status=asleep(), **wanted_awake()), pod(status=ended_asleep())),
-        writes=["status", "delete pod"],
+        writes=["status", "force-delete pod"],
         phase="Starting",
         ready=("False", "Waking"),
         status={"asleepSince": at(-50)},
     ),
     "a crash with a request open is a crash": Row(
         situation(sandbox(status=running(startedAt=at(-5)), **wanted_awake()), pod(status=ended(1))),
-        writes=["status", "delete pod"],
+        writes=["status", "force-delete pod"],
         phase="Pending",
         ready=("False", "Crashed"),
         status={"nextStartAt": at(1), "wakeObserved": None},
@@ -568,7 +568,7 @@ LIFETIME = {
     ),
     "its time begins when it falls asleep": Row(
         situation(sandbox(AFTER_ASLEEP, running()), pod(status=ended_asleep())),
-        writes=["status", "delete pod"],
+        writes=["status", "force-delete pod"],
         phase="Asleep",
         ready=("False", "Idle"),
         tells=["Idle"],
@@ -599,7 +599,7 @@ CLOCKS = {
     ),
     "work in the future was now": Row(
         situation(sandbox(status=running()), pod(status=ended_asleep(lastActiveAt=at(3600)))),
-        writes=["status", "delete pod"],
+        writes=["status", "force-delete pod"],
         phase="Asleep",
         ready=("False", "Idle"),
         status={"lastActiveAt": at(0)},

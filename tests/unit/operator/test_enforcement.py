@@ -11,7 +11,8 @@ from sandpod_crds.models import Condition
 from sandpod_crds.names import ConditionType
 from sandpod_operator import enforcement
 from sandpod_operator.conditions import Verdict
-from sandpod_operator.enforcement import Detector, Enforcement, Report, isolation_verdict, judge, obstacle
+from sandpod_operator.enforcement import Detector, Report, judge, obstacle
+from sandpod_operator.isolation import Enforcement, isolation_verdict
 from sandpod_operator.objects import Json
 from sandpod_operator.reasons import SENTENCES, Reason
 from sandpod_operator.settings import Settings
@@ -111,9 +112,14 @@ class Knocks:
         self.pod("gateway-1", "10.1.0.2")
         self.reports: list[Report | None] = []
         self.asked: list[str] = []
+        self.news: list[Enforcement] = []
         said = {"sandboxImage": "s", "runtimeImage": "r", "releaseLabels": LABELS, "network": network}
         self.detector = Detector(
-            cluster=self.api, settings=Settings.model_validate(said), clock=self.clock.time, ask=self.ask
+            cluster=self.api,
+            settings=Settings.model_validate(said),
+            clock=self.clock.time,
+            changed=lambda: self.news.append(self.detector.enforcement),
+            ask=self.ask,
         )
 
     def pod(self, name: str, ip: str | None, *, component: str = "gateway") -> None:
@@ -268,3 +274,11 @@ def test_a_changed_pod_takes_over_what_was_said_of_the_network() -> None:
 
 def test_a_new_sandbox_of_an_operator_that_has_just_started_is_told_that_nobody_knows() -> None:
     assert verdict(Enforcement.UNTOLD) == verdict(Enforcement.UNKNOWN)
+
+
+async def test_whoever_waits_for_it_is_told_once(knocks: Knocks) -> None:
+    await knocks.hear(OPEN_ONLY)
+    await knocks.hear(OPEN_ONLY)
+    await knocks.hear(BOTH, BOTH, BOTH)
+
+    assert knocks.news == [Enforcement.ENFORCED, Enforcement.NOT_ENFORCED]

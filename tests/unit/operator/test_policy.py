@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from sandpod_crds.models import SandboxPolicy, SandboxSpec
+from sandpod_operator.kinds import slim_namespace
 from sandpod_operator.objects import Json
-from sandpod_operator.policy import Denial, Standing, idle_limit, in_force, judge, selects, slim_namespace
+from sandpod_operator.policy import Denial, Standing, idle_limit, in_force, judge, selects
 from sandpod_operator.settings import Installation, RuntimeMount, Settings
 
 INSTALLATION = Installation(

@@ -78,7 +78,7 @@ def test_conditions_of_others_are_kept() -> None:
     [
         ({"ports": [{"port": 8080}]}, "SpecHonored", "NotImplemented", "ports"),
         ({"ports": [{"port": 8080}]}, "PreviewReady", "NotImplemented", "preview URLs"),
-        ({"isolation": "Strict"}, "Isolated", "Incomplete", "PID namespace"),
+        ({"isolation": "Strict"}, "Isolated", "Unchecked", "when it starts"),
         ({"user": "root", "templateRef": {"name": "t"}}, "SpecHonored", "NotImplemented", "user (root needs"),
         (
             {"podTemplate": {"spec": {"restartPolicy": "Always"}}},
