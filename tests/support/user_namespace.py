@@ -9,14 +9,16 @@ from pathlib import Path
 
 FIRST_UID = 100_000
 COUNT = 65_536
+_SHARED = "--shared"
 _NEW_USER, _NEW_MOUNTS = 0x1000_0000, 0x0002_0000
 _BIND, _RECURSIVE, _PRIVATE = 0x1000, 0x4000, 0x4_0000
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
-def prefix() -> list[str]:
-    return [sys.executable, __file__]
+def prefix(*, shared: bool = False) -> list[str]:
+    """With `shared` the user namespace is everybody's, as on a node that cannot make another one."""
+    return [sys.executable, __file__, *([_SHARED] if shared else [])]
 
 
 def refusal() -> str | None:
@@ -33,6 +35,8 @@ def main(command: list[str]) -> None:
     _do(_libc.unshare(_NEW_MOUNTS))
     _mount(None, "/", flags=_RECURSIVE | _PRIVATE)
     _open_python()
+    if command[0] == _SHARED:
+        os.execvp(command[1], command[1:])
     process = os.getpid()
     unshared, tell = os.pipe()
     mapped, told = os.pipe()

@@ -21,20 +21,52 @@ VOLUMES = (
     "configMap", "csi", "downwardAPI", "emptyDir", "ephemeral", "image", "persistentVolumeClaim", "projected",
     "secret",
 )  # fmt: skip
+# With these the runtime makes the namespaces of its commands' world and becomes their user, who gets none of
+# them.
+WORLDS = frozenset({"SETGID", "SETPCAP", "SETUID", "SYS_ADMIN", "SYS_CHROOT", "SYS_RESOURCE"})
+# And these are for commands that run as root: what container engines give to root. Without them it could not
+# even install a package.
+ROOTS = frozenset(
+    {
+        "AUDIT_WRITE", "CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL", "MKNOD", "NET_BIND_SERVICE",
+        "NET_RAW", "SETFCAP", "SETGID", "SETPCAP", "SETUID", "SYS_CHROOT",
+    }
+)  # fmt: skip
 PROBES = ("livenessProbe", "readinessProbe", "startupProbe")
 
 
-def confine(container: Json, *, root: bool = False) -> Json:
-    """The container with our security context. User, group and seccomp profile are the pod's."""
+def confine(container: Json, *, strict: int | None = None) -> Json:
+    """The container with our security context. User, group and seccomp profile are the pod's.
+
+    With `strict` it is the one in which the runtime isolates commands, which run as that user.
+    """
     theirs = section(container, "securityContext")
     narrowed = {name: theirs[name] for name in NARROWING if name in theirs}
-    if root:
-        # Root of its own user namespace: without the usual capabilities it could not even install a package,
-        # and outside the namespace they are worth nothing.
-        ours: Json = {"privileged": False}
-    else:
-        ours = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
+    if strict is not None:
+        return {**container, "securityContext": {**strict_context(strict), **narrowed}}
+    ours: Json = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
     return {**container, "securityContext": {**narrowed, **ours}}
+
+
+def strict_context(user: int) -> Json:
+    """What it takes to make a world for commands. Only for a container in a user namespace of its own,
+    outside of which none of this is worth anything.
+    """
+    capabilities = WORLDS if user != 0 else WORLDS | ROOTS
+    return {
+        "privileged": False,
+        "runAsNonRoot": False,
+        "runAsUser": 0,
+        "runAsGroup": user,
+        "capabilities": {"drop": ["ALL"], "add": sorted(capabilities)},
+        # Container engines' own profile forbids every mount.
+        "appArmorProfile": {"type": "Unconfined"},
+    }
+
+
+def runtime_arguments(user: int) -> list[str]:
+    """What tells the runtime to isolate commands, and whom they run as."""
+    return ["--strict", str(user)]
 
 
 def refuse_ways_out(spec: Json) -> None:

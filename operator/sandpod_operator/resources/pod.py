@@ -26,7 +26,7 @@ from sandpod_crds.names import (
 from ..objects import Json, digest, entries, section
 from ..pods import ANNOTATION_POD_HASH, WORKSPACE_VOLUME
 from ..settings import Installation
-from .confine import confine, refuse_ways_out
+from .confine import confine, refuse_ways_out, runtime_arguments
 from .merge import merge, overridden
 from .requirements import requirements
 from .runtime_mount import add_runtime, has_runtime, mount
@@ -154,7 +154,11 @@ def _seal(merged: Json, *, spec: SandboxSpec, frame: Frame, installation: Instal
     container = containers.pop(SANDBOX_CONTAINER, Json(name=SANDBOX_CONTAINER))
     container.pop("args", None)
     container["image"] = sandbox_image(spec, installation=installation)
-    container["command"] = [RUNTIME_COMMAND, *(["--state", STATE_DIRECTORY] if frame.claim else [])]
+    container["command"] = [
+        RUNTIME_COMMAND,
+        *(["--state", STATE_DIRECTORY] if frame.claim else []),
+        *(runtime_arguments(user) if strict else []),
+    ]
     container["env"] = [
         *(each for each in entries(container, "env") if each["name"] != BIND_SHA256_ENV),
         {"name": BIND_SHA256_ENV, "value": sha256_hex(token)},
@@ -163,7 +167,9 @@ def _seal(merged: Json, *, spec: SandboxSpec, frame: Frame, installation: Instal
         *(each for each in entries(container, "ports") if each["containerPort"] != CONTROL_PORT),
         {"name": CONTROL_PORT_NAME, "containerPort": CONTROL_PORT},
     ]
-    container = confine(container, root=user == 0)
+    merged["containers"] = [container, *containers.values()]
+    refuse_ways_out(merged)
+    container = confine(container, strict=user if strict else None)
     for field in HOST_FIELDS:
         merged.pop(field, None)
     if strict:
@@ -180,7 +186,6 @@ def _seal(merged: Json, *, spec: SandboxSpec, frame: Frame, installation: Instal
     merged["containers"] = [container, *(confine(each) for each in containers.values())]
     if merged.get("initContainers"):
         merged["initContainers"] = [confine(each) for each in entries(merged, "initContainers")]
-    refuse_ways_out(merged)
     if frame.claim is not None:
         _mount_workspace(merged, container, claim=frame.claim, group=user)
     if not has_runtime(container["image"], installation.settings):

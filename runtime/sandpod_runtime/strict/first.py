@@ -23,10 +23,13 @@ def run(*, user: int, hidden: Iterable[str], sealed: Iterable[str], tell: int, t
     """In the child of a fork. Writes READY, or what went wrong, to `tell`; waits for a byte from `told`."""
     try:
         _prepare(hidden, sealed)
+        # Before the runtime opens this process's namespaces: the kernel lets nobody do so who is less.
+        os.setresuid(user, user, user)
+        kernel.set_capabilities(effective=(), permitted=())
         os.write(tell, READY)
         if not os.read(told, 1):
             os._exit(1)  # the runtime has gone
-        _retire(user)
+        _retire()
         _bury_for_ever()
     except BaseException as error:
         with contextlib.suppress(OSError):
@@ -48,9 +51,7 @@ def _prepare(hidden: Iterable[str], sealed: Iterable[str]) -> None:
     os.chdir("/")
 
 
-def _retire(user: int) -> None:
-    os.setresuid(user, user, user)
-    kernel.set_capabilities(effective=(), permitted=())
+def _retire() -> None:
     # Nobody traces it: it would end, and with it the world.
     kernel.set_dumpable(dumpable=False)
     kernel.rename_process(_NAME)

@@ -7,6 +7,7 @@ import pytest
 from sandpod_crds.keys import bind_token, sha256_hex
 from sandpod_crds.models import Sandbox
 from sandpod_operator.objects import Json
+from sandpod_operator.resources.confine import strict_context
 from sandpod_operator.resources.pod import bind_env, spec_hash
 from sandpod_operator.resources.requirements import requirements
 from sandpod_operator.resources.runtime_mount import has_runtime, image_volumes_everywhere
@@ -132,7 +133,9 @@ def test_strict_has_a_user_namespace_and_may_be_root_in_it() -> None:
     assert spec["hostUsers"] is False
     assert spec["securityContext"]["runAsUser"] == 0
     assert spec["securityContext"]["runAsNonRoot"] is False
-    assert spec["containers"][0]["securityContext"] == {"privileged": False}
+    container = spec["containers"][0]
+    assert container["command"][-2:] == ["--strict", "0"]
+    assert container["securityContext"] == strict_context(0)
 
 
 def test_root_without_a_user_namespace_is_never_given() -> None:

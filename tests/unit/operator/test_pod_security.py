@@ -25,7 +25,6 @@ SPECS: dict[str, Json] = {
         "env": [{"name": "A", "valueFrom": {"secretKeyRef": {"name": "s", "key": "k"}}}],
         "envFrom": [{"configMapRef": {"name": "c"}}],
     },
-    "a user namespace": {"isolation": "Strict"},
     "processes and setup": {"processes": [{"name": "web", "command": "serve"}], "setup": ["make"]},
     "no sleep": {"keepAlive": True},
 }
