@@ -24,7 +24,8 @@ class Queue(Protocol):
 
 
 class Sync(Protocol):
-    synced: bool
+    @property
+    def synced(self) -> bool: ...
 
     def behind(self) -> float: ...
 

@@ -92,31 +92,20 @@ def _add_handlers(registry: kopf.OperatorRegistry, app: App) -> None:
 
 def _add_kind(registry: kopf.OperatorRegistry, app: App, kind: Kind) -> None:
     cache = app.store.cache(kind)
-    # UIDs of objects of which the watch has brought a version that we did not know. The others are our own
-    # writes, whose answers we had: to look at those again is half of the work of a storm.
-    news: set[str] = set()
 
-    # Index functions run for every object before the first event handler runs for any: so no decision is made
-    # before all lists are read.
-    @kopf.index(kind.group, kind.version, kind.plural, registry=registry, id=f"known_{kind.plural}")
-    async def known(body: kopf.Body, **_: Any) -> None:
-        obj = _plain(body)
-        if cache.observe(obj):
-            news.add(uid_of(obj))
-
+    # Not kopf.index, which would hold back the first event of each object until all lists are read: there
+    # every object wakes all that wait, and 2,000 sandboxes took minutes. Our own workers wait instead.
     @kopf.on.event(kind.group, kind.version, kind.plural, registry=registry, id=f"{kind.plural}_event")
     async def event(event: kopf.RawEvent, **_: Any) -> None:
         obj = cast("Json", event["object"])
-        deleted = event["type"] == "DELETED"
-        if deleted:
+        if event["type"] == "DELETED":
             app.store.deleted(kind, key_of(obj), uid=uid_of(obj))
-        app.seen(kind, obj, news=deleted or uid_of(obj) in news)
-        news.discard(uid_of(obj))
-
-
-def _plain(body: kopf.Body) -> Json:
-    # kopf wraps the top level only; below it are the dicts of the JSON that was read.
-    return dict(body)
+            news = True
+        else:
+            # A version that we know is our own write, whose answer we had: to look at those again would be
+            # half of the work of a storm.
+            news = cache.observe(obj)
+        app.seen(kind, obj, news=news)
 
 
 def configure_logging(level: str) -> None:
