@@ -1,115 +1,67 @@
 """The operator is killed before or after each of its calls to the API server, one run for each, and started
-again: the end is the same as without.
+again; or the API server, the watch, the clock or somebody else is at fault at that moment. The end is the
+same as without.
 """
-
-from collections.abc import Awaitable, Callable
-from typing import Any
 
 import pytest
 
-from tests.support.operator_api import Killed
-from tests.support.operator_world import POD_PATH, SANDBOX_PATH, World, crash_it, hold_it, new_sandbox, run_it
+from tests.support.operator_faults import FAULTS, HOUR, KILLS, Fault, clock_put_back
+from tests.support.operator_scenarios import SCENARIOS, Scenario, outcome
+from tests.support.operator_world import World
 
-Scenario = Callable[[World], Awaitable[None]]
-
-
-async def cold_start(world: World) -> None:
-    world.api.put(SANDBOX_PATH, new_sandbox())
-    await world.settle()
+# What a fault may cost in calls: what failed is done again, and looked at before.
+EXTRA = 25
 
 
-async def pod_deleted_by_hand(world: World) -> None:
-    await cold_start(world)
-    await world.wait(100)
-    world.api.change(POD_PATH, {"metadata": {"deletionTimestamp": "2026-11-18T12:10:00Z"}})
-    await world.settle()
+def names(items: tuple[Scenario, ...] | tuple[Fault, ...]) -> list[str]:
+    return [item.__name__ for item in items]
 
 
-async def crash_at_start(world: World) -> None:
-    world.kubelet = crash_it
-    await cold_start(world)
-    world.kubelet = run_it
-    await world.wait(100)
+async def gone_through(scenario: Scenario, fault: Fault | None = None, victim: int = 0) -> World:
+    world = World()
+    if fault is not None:
+        fault(world, victim)
+    await scenario(world)
+    # The longest pause of the queue, and then some. What is to happen at a time of day waits for that time.
+    await world.wait(100 if fault is not clock_put_back else HOUR + 100)
+    return world
 
 
-async def crash_of_a_running_sandbox(world: World) -> None:
-    await cold_start(world)
-    await world.wait(100)
-    crash_it(world, world.pod)
-    await world.settle()
+@pytest.mark.parametrize("fault", KILLS, ids=names(KILLS))
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=names(SCENARIOS))
+async def test_the_end_is_the_same_wherever_the_operator_is_killed(scenario: Scenario, fault: Fault) -> None:
+    untouched = await gone_through(scenario)
+    wanted, calls = outcome(untouched, counters=True), untouched.api.calls
+    assert len(calls) >= 4
+
+    for victim in range(1, len(calls) + 1):
+        world = await gone_through(scenario, fault, victim)
+        assert outcome(world, counters=True) == wanted, f"{fault.__name__} {calls[victim - 1]}"
+        assert len(world.api.calls) <= len(calls) + EXTRA
 
 
-async def image_corrected(world: World) -> None:
-    world.kubelet = hold_it
-    world.api.put(SANDBOX_PATH, new_sandbox({"image": "wrong:1"}))
-    await world.settle()
-    world.kubelet = run_it
-    world.api.change(SANDBOX_PATH, {"spec": {"image": "right:1"}})
-    await world.settle()
+@pytest.mark.parametrize("fault", FAULTS, ids=names(FAULTS))
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=names(SCENARIOS))
+async def test_the_end_is_the_same_whatever_goes_wrong_on_the_way(scenario: Scenario, fault: Fault) -> None:
+    untouched = await gone_through(scenario)
+    wanted, calls = outcome(untouched, counters=False), untouched.api.calls
+
+    # Every fifth, for each fault others: the kills have tried each.
+    for victim in range(1 + FAULTS.index(fault) % 5, len(calls) + 1, 5):
+        world = await gone_through(scenario, fault, victim)
+        assert outcome(world, counters=False) == wanted, f"{fault.__name__} at {calls[victim - 1]}"
+        assert len(world.api.calls) <= len(calls) + EXTRA
 
 
-async def deleted_and_made_again(world: World) -> None:
-    await cold_start(world)
-    world.api.vanish(SANDBOX_PATH)
-    world.api.put(SANDBOX_PATH, new_sandbox({"image": "second:1"}))
-    await world.settle()
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=names(SCENARIOS))
+async def test_at_its_end_nothing_is_written_any_more_by_this_operator_or_the_next(
+    scenario: Scenario,
+) -> None:
+    world = await gone_through(scenario)
+    world.api.calls.clear()
+    await world.wait(3600)
+    world.boot()
+    await world.wait(60)
 
-
-SCENARIOS: list[Scenario] = [
-    cold_start,
-    pod_deleted_by_hand,
-    crash_at_start,
-    crash_of_a_running_sandbox,
-    image_corrected,
-    deleted_and_made_again,
-]
-
-
-@pytest.mark.parametrize("moment", ["before", "after"])
-@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.__name__)
-async def test_the_end_is_the_same_wherever_the_operator_is_killed(scenario: Scenario, moment: str) -> None:
-    untouched = World()
-    await scenario(untouched)
-    calls = len(untouched.api.calls)
-    assert calls >= 4
-
-    for victim in range(1, calls + 1):
-        world = World()
-        killed = kill(world, victim, moment)
-        await scenario(world)
-        await world.wait(10)
-
-        assert killed, f"call {victim} of {calls} was never made"
-        assert outcome(world) == outcome(untouched), f"killed {moment} {untouched.api.calls[victim - 1]}"
-        # One pod at a time, whatever happened.
-        assert len([path for path in world.api.objects if "/pods/" in path]) == 1
-
-
-def kill(world: World, victim: int, moment: str) -> list[int]:
-    killed: list[int] = []
-
-    def die(number: int, call: str) -> None:
-        if number == victim and not killed:
-            killed.append(number)
-            raise Killed(call)
-
-    setattr(world.api, moment, die)
-    return killed
-
-
-def outcome(world: World) -> dict[str, Any]:
-    """What a user sees in the end, without times and UIDs."""
-    status = world.status
-    assert status["podUID"] == world.pod["metadata"]["uid"]
-    kept = (
-        "phase",
-        "image",
-        "podIP",
-        "runtimeVersion",
-        "restarts",
-        "startFailures",
-        "nextStartAt",
-        "specHash",
-    )
-    conditions = {c["type"]: (c["status"], c["reason"]) for c in status["conditions"]}
-    return {"conditions": conditions, **{name: status.get(name) for name in kept}}
+    assert world.api.calls == []
+    assert world.asker.wanted == {}
