@@ -72,6 +72,7 @@ async def test_the_bind_gives_an_identity_a_credential_and_an_environment(
     status, body = await bind(door)
     assert status == 200
     assert TIMESTAMP.match(body.pop("timestamp"))
+    assert body.pop("isolation") == {"mode": "standard", "complete": True}
     assert body == {"success": True, "runtimeVersion": sandpod_runtime.__version__}
     status, body = await ask(door, "GET", "/api/lifecycle", headers=WITH_CREDENTIAL)
     assert status == 200
