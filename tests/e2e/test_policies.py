@@ -1,0 +1,126 @@
+"""What the platform team lets sandboxes have, and the walls around them."""
+
+import json
+from collections.abc import Iterator
+
+import pytest
+
+from tests.support.cluster import Json, apply, get, kubectl
+from tests.support.sandboxes import Sandboxes
+from tests.support.waiting import eventually
+
+
+@pytest.fixture
+def policy(namespace: str) -> Iterator[str]:
+    """The name of a SandboxPolicy for this test's namespace, which `put` makes."""
+    yield namespace
+    kubectl("delete", "sandboxpolicy", namespace, "--ignore-not-found")
+
+
+def put(name: str, **spec: object) -> None:
+    """The policy of the namespace of that name."""
+    selector = {"matchLabels": {"kubernetes.io/metadata.name": name}}
+    metadata = {"name": name}
+    body: Json = {"apiVersion": "sandpod.dev/v1alpha1", "kind": "SandboxPolicy", "metadata": metadata}
+    apply({**body, "spec": {"namespaceSelector": selector, **spec}})
+
+
+def test_a_sandbox_that_asks_for_too_much_is_told_which_policy_and_what_to_change(
+    sandbox: Sandboxes, policy: str
+) -> None:
+    put(policy, maxResources={"memory": "512Mi"}, maxSleepAfter="1h")
+    box = sandbox(sleepAfter="8h", resources={"limits": {"memory": "256Mi"}})
+    said = box.fails_with("PolicyExceeded")["message"]
+    assert f"SandboxPolicy {policy}" in said
+    assert "sleepAfter" in said
+    assert not kubectl("get", "pods", "-n", box.namespace).stdout
+
+    box.apply(sleepAfter="30m", resources={"limits": {"memory": "256Mi"}}).wait()
+
+
+def test_the_oldest_may_start_and_the_next_when_one_has_gone(sandbox: Sandboxes, policy: str) -> None:
+    put(policy, maxSandboxes=1)
+    first = sandbox("first").wait()
+    second = sandbox("second")
+    second.fails_with("PolicyExceeded")
+    first.delete()
+
+    second.wait()
+
+
+def test_a_policy_that_becomes_stricter_stops_no_work(sandbox: Sandboxes, policy: str) -> None:
+    box = sandbox(keepAlive=True).wait()
+    before: str = box.status()["podUID"]
+    put(policy, maxSleepAfter="1h", allowKeepAlive=False)
+    eventually(lambda: box.condition("SpecHonored").get("reason") == "PolicyExceeded")
+    eventually(lambda: box.status().get("sleepAfter") != "never")
+
+    assert box.status()["podUID"] == before
+    assert box.output("echo works") == "works"
+
+
+def test_each_sandbox_has_its_own_wall_which_follows_the_spec_and_comes_back(sandbox: Sandboxes) -> None:
+    def egress() -> list[Json]:
+        return get("networkpolicy", "box-sandbox", "-n", sandbox.namespace)["spec"]["egress"]
+
+    box = sandbox(network={"egress": "None"}).wait()
+    closed = egress()
+    pod = box.pod()["metadata"]
+    policy = get("networkpolicy", "box-sandbox", "-n", box.namespace)
+    assert pod["labels"].items() >= policy["spec"]["podSelector"]["matchLabels"].items()
+
+    box.apply(network={"egress": "Restricted", "allow": [{"cidr": "203.0.113.0/24"}]})
+    eventually(lambda: "203.0.113.0/24" in str(egress()))
+    assert box.pod()["metadata"]["uid"] == pod["uid"]
+    box.apply(network={"egress": "None"})
+    eventually(lambda: egress() == closed)
+    patch = '{"spec":{"egress":[{}]}}'
+    kubectl("patch", "networkpolicy", "box-sandbox", "-n", box.namespace, "--type=merge", "-p", patch)
+    eventually(lambda: egress() == closed)
+    kubectl("delete", "networkpolicy", "box-sandbox", "-n", box.namespace)
+    eventually(lambda: kubectl("get", "networkpolicy", "-n", box.namespace, "-o", "name").stdout)
+
+
+def test_a_cluster_that_enforces_nothing_is_told_of(sandbox: Sandboxes) -> None:
+    box = sandbox().wait()
+    # The cluster of `make cluster` has no network plugin that enforces policies.
+    eventually(lambda: box.condition("Isolated").get("reason") == "NotEnforced", timeout=120, every=0.5)
+    assert "NetworkPolicies" in box.condition("Isolated")["message"]
+
+
+def test_a_drain_waits_for_sandboxes_that_work(sandbox: Sandboxes) -> None:
+    box = sandbox().wait()
+    eventually(lambda: kubectl("get", "pdb", "-n", box.namespace, "-o", "name").stdout)
+    eviction: Json = {
+        "apiVersion": "policy/v1",
+        "kind": "Eviction",
+        "metadata": {"name": box.name, "namespace": box.namespace},
+    }
+
+    def refused() -> bool:
+        path = f"/api/v1/namespaces/{box.namespace}/pods/{box.name}/eviction"
+        done = kubectl("create", "--raw", path, "-f", "-", input=json.dumps(eviction), check=False)
+        return "disruption budget" in done.stderr
+
+    eventually(refused)
+    box.delete()
+    eventually(lambda: not kubectl("get", "pdb", "-n", box.namespace, "-o", "name").stdout, timeout=60)
+
+
+def test_strict_keeps_commands_from_seeing_or_ending_the_runtime(sandbox: Sandboxes) -> None:
+    box = sandbox(isolation="Strict", workspace={"size": "1Gi"}).wait()
+    isolated = box.condition("Isolated")
+    assert "neither see nor touch the runtime" in isolated["message"]
+    seen = box.output("cat /proc/[0-9]*/comm")
+    assert "sandpod" not in seen
+    assert "python" not in seen
+    box.exec("sh", "-c", "kill -9 -1; for p in /proc/[0-9]*; do kill -9 ${p#/proc/}; done", check=False)
+    assert box.output("id -u") == "1000"
+    assert box.exec("sh", "-c", "echo x > /workspace/.sandpod/x", check=False).returncode != 0
+    assert box.output("echo mine > /workspace/f && stat -c %u /workspace/f") == "1000"
+
+
+def test_root_in_strict_may_do_as_root_does(sandbox: Sandboxes) -> None:
+    box = sandbox(isolation="Strict", user="root").wait()
+    assert box.output("id -u; touch /etc/mine && chown 1000 /etc/mine && stat -c %u /etc/mine") == "0\n1000"
+    assert "sandpod" not in box.output("cat /proc/[0-9]*/comm")
