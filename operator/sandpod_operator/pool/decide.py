@@ -202,11 +202,13 @@ def _status(
     draft = PoolDraft(pool, now=now)
     template = pool.spec.template_ref.name
     reason, detail = situation.problem or (PoolReason.FOUND, "")
+    # What a policy forbids has been found.
+    found = PoolReason.FOUND if reason is PoolReason.POLICY_EXCEEDED else reason
     draft.say(
         TEMPLATE_FOUND,
-        reason is PoolReason.FOUND,
-        reason,
-        SENTENCES[reason].format(template=template, detail=detail),
+        found is PoolReason.FOUND,
+        found,
+        SENTENCES[found].format(template=template, detail=detail),
     )
     if situation.readable is None:
         draft.unsay(SECRETS_READABLE)

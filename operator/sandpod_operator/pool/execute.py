@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import datetime
 
 from sandpod_crds import paths
@@ -63,6 +64,12 @@ class PoolExecutor:
         if plan.status is not None and pool is not None:
             await self._write_status(plan.status, pool=pool, memory=memory)
         return plan.writes
+
+    async def look_for(self, key: Key, *, memory: PoolMemory) -> None:
+        """Whether a pod exists whose creation was not answered, and that no watch has brought."""
+        with suppress(NotFound):
+            self._store.pods.learn(await self._cluster.get(paths.pods(*key)))
+        memory.settle(key.name)
 
     async def _build(self, wall: Json, *, blueprint: Blueprint | None, memory: PoolMemory) -> bool:
         metadata = wall["metadata"]

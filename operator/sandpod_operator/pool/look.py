@@ -47,10 +47,7 @@ def look(
         return PoolSituation(key=key, walls=tuple(_walls(key, store)))
     pool = SandboxPool.model_validate(obj)
     plan, problem = make_blueprint(pool, store=store, memory=memory, installation=installation)
-    expected = {
-        name for name in memory.expected_names(now=now) if store.pods.get(Key(key.namespace, name)) is None
-    }
-    for name in memory.expected.keys() - expected:
+    for name in [name for name in memory.expected if store.pods.get(Key(key.namespace, name)) is not None]:
         memory.settle(name)
     return PoolSituation(
         key=key,
@@ -58,9 +55,9 @@ def look(
         blueprint=plan,
         problem=problem,
         pods=tuple(pod for pod in warm.of(pool.metadata.uid) if not claims.taken(pod)),
-        awaited=len(expected),
+        awaited=len(memory.expected),
         awaited_until=min(memory.expected.values(), default=None),
-        volumes=tuple(_volumes(pool, store=store, expected=expected)),
+        volumes=tuple(_volumes(pool, store=store, expected=memory.expected)),
         walls=tuple(_walls(key, store)),
         fenced=plan is not None and _stands(plan, key, store),
         claimed=sum(1 for _ in _claimed(key, store)),
@@ -133,7 +130,7 @@ def _made_from(pool: Json | None, template: Key, *, pool_key: Key) -> bool:
     return pool_key.namespace == template.namespace and named == template.name
 
 
-def _volumes(pool: SandboxPool, *, store: Store, expected: set[str]) -> Iterator[Volume]:
+def _volumes(pool: SandboxPool, *, store: Store, expected: Iterable[str]) -> Iterator[Volume]:
     namespace = pool.metadata.namespace
     pods = {workspace_name(name) for name in expected}
     for claim in store.claims.owned_by(pool.metadata.uid):

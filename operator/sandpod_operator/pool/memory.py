@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from ..observations import Refusal
 from .pod import Blueprint
 
-# A pod that was asked for is expected for so long. Then the request is lost, and another one is made.
+# A pod that was asked for is expected for so long. Then it is looked for, and given up if it is not there.
 EXPECTED_FOR = timedelta(seconds=10)
 
 
@@ -28,7 +28,5 @@ class PoolMemory:
     def settle(self, name: str) -> None:
         self.expected.pop(name, None)
 
-    def expected_names(self, *, now: datetime) -> set[str]:
-        for name in [name for name, until in self.expected.items() if now >= until]:
-            del self.expected[name]
-        return set(self.expected)
+    def overdue(self, *, now: datetime) -> list[str]:
+        return [name for name, until in self.expected.items() if now >= until]

@@ -91,6 +91,8 @@ class PoolReconciler:
         """None when nothing is left to do for now."""
         memory = self._memories.setdefault(key, PoolMemory())
         now = self._now()
+        for name in memory.overdue(now=now):
+            await self._executor.look_for(Key(key.namespace, name), memory=memory)
         situation = look(
             key,
             store=self._store,

@@ -199,6 +199,14 @@ ROWS = {
         ready=("False", "NotFound"),
         says="There is no SandboxTemplate python in this namespace.",
     ),
+    "a template that a policy does not allow": Row(
+        situation(
+            warm("a"), blueprint=None, problem=(PoolReason.POLICY_EXCEEDED, "too large."), pool=pool(3)
+        ),
+        counts=(1, 0, 0, 0),
+        ready=("False", "PolicyExceeded"),
+        says="The platform team's policy does not allow the pods of the SandboxTemplate python: too large.",
+    ),
     "a template that makes no pod": Row(
         situation(blueprint=None, problem=(PoolReason.INVALID_TEMPLATE, "no."), pool=pool(3)),
         counts=(0, 0, 0, 0),
