@@ -116,4 +116,5 @@ def _each(storm: Storm, writes: Counter[str]) -> str:
 
 
 def _listed(storm: Storm, writes: Counter[str]) -> str:
-    return ", ".join(f"{what} {number / storm.count:.2f}" for what, number in sorted(writes.items()))
+    each = {what: number / storm.count for what, number in sorted(writes.items())}
+    return ", ".join(f"{what} {number:.2f}" for what, number in each.items() if number >= 0.005)
