@@ -1,8 +1,29 @@
 """Others who write at the same time: users, other controllers, a sandbox that is deleted and made again."""
 
-from tests.support.operator_objects import KEY
-from tests.support.operator_world import POD_PATH, SANDBOX_PATH, World, new_sandbox
+from collections.abc import Callable
 
+import pytest
+from sandpod_crds.errors import Forbidden
+from sandpod_crds.names import LABEL_NETWORK
+from sandpod_operator.objects import Json, uid_of
+
+from tests.support.operator_objects import KEY
+from tests.support.operator_scenarios import VOLUME, create, fall_asleep, wake
+from tests.support.operator_world import (
+    CLAIMS_PATH,
+    POD_PATH,
+    SANDBOX_PATH,
+    World,
+    crash_it,
+    hold_it,
+    new_sandbox,
+    run_it_deaf,
+)
+
+POLICY_PATH = "/apis/networking.k8s.io/v1/namespaces/team/networkpolicies/box-sandbox"
+CLAIM_PATH = f"{CLAIMS_PATH}/box-workspace"
+UNLABELLED = {"metadata": {"labels": {"app.kubernetes.io/managed-by": None}}}
+MOST_CALLS_A_MINUTE = 6
 RUNNING = ("Running", "True", "RuntimeAnswers")
 
 
@@ -55,3 +76,150 @@ async def test_a_pod_of_somebody_else_is_never_touched() -> None:
     world.api.vanish(POD_PATH)
     await world.wait(300)
     assert world.ready() == RUNNING
+
+
+async def with_workspace() -> World:
+    world = World()
+    await create(world, VOLUME)
+    assert world.ready() == RUNNING
+    return world
+
+
+async def test_a_wall_that_somebody_changes_or_takes_down_is_put_up_again() -> None:
+    world = await with_workspace()
+    wanted = world.api.objects[POLICY_PATH]["spec"]
+
+    world.api.change(POLICY_PATH, {"spec": {"egress": [{}], "policyTypes": ["Ingress"]}})
+    await world.settle()
+    assert world.api.objects[POLICY_PATH]["spec"] == wanted
+
+    world.api.vanish(POLICY_PATH)
+    await world.settle()
+    assert world.api.objects[POLICY_PATH]["spec"] == wanted
+    assert world.ready() == RUNNING
+
+
+async def test_a_pod_is_brought_back_behind_its_wall() -> None:
+    world = await with_workspace()
+    world.api.change(POD_PATH, {"metadata": {"labels": {LABEL_NETWORK: "none"}}})
+    await world.settle()
+
+    assert world.pod["metadata"]["labels"][LABEL_NETWORK] == uid_of(world.sandbox)
+
+
+async def test_a_pod_whose_labels_somebody_took_off_goes_on() -> None:
+    world = await with_workspace()
+    before = uid_of(world.pod)
+
+    world.api.change(POD_PATH, UNLABELLED)
+    await world.wait(60)
+
+    assert world.ready() == RUNNING
+    assert uid_of(world.pod) == before
+    assert world.pod["metadata"]["labels"]["app.kubernetes.io/managed-by"] == "sandpod"
+
+
+async def test_a_volume_whose_labels_somebody_took_off_keeps_its_files_for_the_next_start() -> None:
+    world = await with_workspace()
+    before = uid_of(world.api.objects[CLAIM_PATH])
+    await fall_asleep(world)
+
+    world.api.change(CLAIM_PATH, UNLABELLED)
+    await world.settle()
+    await wake(world)
+
+    assert world.ready() == RUNNING
+    assert uid_of(world.api.objects[CLAIM_PATH]) == before
+
+
+async def test_a_volume_that_somebody_deletes_while_it_sleeps_is_told_of_and_made_again() -> None:
+    world = await with_workspace()
+    await fall_asleep(world)
+
+    world.api.vanish(CLAIM_PATH)
+    await world.settle()
+    workspace = next(c for c in world.status["conditions"] if c["type"] == "WorkspaceReady")
+    assert (workspace["status"], workspace["reason"]) == ("False", "ClaimMissing")
+    assert "ClaimMissing" in world.events
+
+    await wake(world)
+    assert world.ready() == RUNNING
+    assert CLAIM_PATH in world.api.objects
+
+
+async def test_a_claim_that_is_gone_before_the_watch_says_so_is_patched_once() -> None:
+    world = await with_workspace()
+    await fall_asleep(world)
+    world.blind = True
+    world.api.vanish(CLAIM_PATH)
+    changed = world.api.change(SANDBOX_PATH, {"spec": {"workspace": {"size": "2Gi"}}})
+    world.store.sandboxes.observe(changed)
+    world.api.calls.clear()
+    world.queue.add(KEY)
+    await world.wait(60)
+
+    assert world.api.calls.count(f"PATCH {CLAIM_PATH}") == 1
+
+
+@pytest.mark.parametrize(
+    ("refused", "change"),
+    [
+        ("persistentvolumeclaims", {"workspace": {"size": "2Gi"}}),
+        ("networkpolicies", {"network": {"egress": "None"}}),
+    ],
+)
+async def test_what_a_running_sandbox_is_refused_is_tried_again_but_not_often(
+    refused: str, change: Json
+) -> None:
+    world = await with_workspace()
+    refuse(world, refused)
+    world.api.change(SANDBOX_PATH, {"spec": change})
+    await world.wait(60)
+    world.api.calls.clear()
+
+    await world.wait(3600)
+    assert world.status["phase"] == "Running"
+    assert 0 < len(world.api.calls) <= MOST_CALLS_A_MINUTE * 60
+
+    world.api.before = lambda number, call: None
+    await world.wait(301)
+    world.api.calls.clear()
+    await world.wait(3600)
+    assert world.api.calls == []
+
+
+@pytest.mark.parametrize("kubelet", [crash_it, run_it_deaf, hold_it])
+async def test_a_sandbox_that_cannot_start_costs_little(kubelet: Callable[[World, Json], None]) -> None:
+    world = World()
+    world.kubelet = kubelet
+    await create(world)
+    await world.wait(1200)
+    world.api.calls.clear()
+    await world.wait(3600)
+
+    assert len(world.api.calls) <= MOST_CALLS_A_MINUTE * 60
+
+
+async def test_a_change_of_mind_while_the_runtime_is_told_leaves_it_with_the_last_word() -> None:
+    world = await with_workspace()
+    runtime = world.runtimes[world.status["podUID"]]
+
+    world.api.change(SANDBOX_PATH, {"spec": {"sleepAfter": "5m"}})
+    world.see()
+    await world.reconciler.attempt(await world.queue.get())
+    world.queue.done(KEY)
+    # It is told, and its answer is lost: the wish has changed before.
+    runtime.hear(world.asker.wanted[KEY], now=world.now())
+    world.api.change(SANDBOX_PATH, {"spec": {"sleepAfter": None}})
+    await world.settle()
+
+    assert runtime.sleep_after == 600
+    assert world.status["sleepAfter"] == "10m"
+
+
+def refuse(world: World, path: str) -> None:
+    def no(_: int, call: str) -> None:
+        if call.startswith(("PATCH", "APPLY")) and f"/{path}/" in call:
+            raise Forbidden(403, "Forbidden", "not allowed")
+
+    world.api.before = no
