@@ -4,7 +4,7 @@ resourceVersion decides who was first; what is in memory only keeps our own work
 
 import logging
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -83,7 +83,11 @@ class Claims:
 
     def taken(self, pod: WarmPod) -> bool:
         """Somebody here is writing to it, or has written and does not know what came of it."""
-        return pod.uid in self._taken or any(each.pod.uid == pod.uid for each in self._unsure.values())
+        return pod.uid in self._taken or any(each.pod.uid == pod.uid for each in self._pending())
+
+    def given_up_at(self) -> datetime | None:
+        """When the next claim whose answer was lost is given up, and its pod is free again."""
+        return min((each.until for each in self._pending()), default=None)
 
     def reserve(self, pod: WarmPod) -> bool:
         """False when somebody is at it. Whoever got it releases it."""
@@ -96,7 +100,8 @@ class Claims:
         self._taken.discard(pod.uid)
 
     def unsure(self, sandbox_uid: str) -> bool:
-        return sandbox_uid in self._unsure
+        attempt = self._unsure.get(sandbox_uid)
+        return attempt is not None and self._now() < attempt.until
 
     def refusal(self, sandbox_uid: str) -> str | None:
         """What the API server said to the sandbox's last claim, if that was no."""
@@ -177,6 +182,10 @@ class Claims:
             return None
         self._store.pods.learn(found)
         return found
+
+    def _pending(self) -> Iterator[_Attempt]:
+        now = self._now()
+        return (attempt for attempt in self._unsure.values() if now < attempt.until)
 
     def _forget(self) -> None:
         now = self._now()

@@ -50,8 +50,9 @@ class PoolSituation:
     problem: tuple[PoolReason, str] | None = None
     # Whose owner is the pool. One that is being claimed at this moment is not among them.
     pods: tuple[WarmPod, ...] = ()
-    # Pods that were asked for and that the Store has not seen, and when the next of them is given up.
+    # Pods that were asked for and that the Store has not seen.
     awaited: int = 0
+    # When the next of them is given up, or the next claim that was not answered.
     awaited_until: datetime | None = None
     volumes: tuple[Volume, ...] = ()
     walls: tuple[Wall, ...] = ()

@@ -56,7 +56,7 @@ def look(
         problem=problem,
         pods=tuple(pod for pod in warm.of(pool.metadata.uid) if not claims.taken(pod)),
         awaited=len(memory.expected),
-        awaited_until=min(memory.expected.values(), default=None),
+        awaited_until=_next(memory, claims),
         volumes=tuple(_volumes(pool, store=store, expected=memory.expected)),
         walls=tuple(_walls(key, store)),
         fenced=plan is not None and _stands(plan, key, store),
@@ -65,6 +65,11 @@ def look(
         readable=_readable(plan, key, installation),
         status_written_at=memory.status_written_at,
     )
+
+
+def _next(memory: PoolMemory, claims: Claims) -> datetime | None:
+    times = [*memory.expected.values(), claims.given_up_at()]
+    return min((each for each in times if each is not None), default=None)
 
 
 def make_blueprint(

@@ -335,6 +335,28 @@ async def test_while_nobody_knows_the_sandbox_does_not_start_cold() -> None:
     assert world.status["podName"].startswith("python-")
 
 
+async def test_the_pod_of_a_sandbox_that_went_while_nobody_knew_is_free_again() -> None:
+    world = await filled(World(), replicas=1)
+    away = [True]
+
+    def go_away(number: int, call: str) -> None:
+        if away[0] and "/pods/python-" in call:
+            raise Unavailable(503, "Unavailable", "away")
+
+    world.api.before = go_away
+    path = put_sandbox(world)
+    await world.settle()
+    world.api.vanish(path)
+    await world.settle()
+    away[0] = False
+    await world.wait(200)
+
+    assert len(waiting(world)) == 1
+    put_sandbox(world, "next")
+    await world.settle()
+    assert len(claimed_by(world, "next")) == 1
+
+
 async def test_a_pod_that_is_claimed_in_the_moment_in_which_its_pool_gives_it_up_stays() -> None:
     world = await filled(World(), replicas=1)
     [pod] = waiting(world)
