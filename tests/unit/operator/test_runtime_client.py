@@ -1,6 +1,9 @@
-"""The bind, against servers on loopback that answer as a runtime does, or as it should not."""
+"""What runtimes are told and asked, against servers on loopback that answer as a runtime does, or as it should
+not.
+"""
 
 import asyncio
+import json
 from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
 from typing import Any
@@ -9,7 +12,7 @@ import pytest
 from aiohttp import web
 from sandpod_crds.keys import bind_token, credential
 from sandpod_operator.metrics import Metrics
-from sandpod_operator.observations import Answer, Errand, Key, Outcome
+from sandpod_operator.observations import Answer, Errand, Key, Outcome, SetupResult
 from sandpod_operator.plan import Ask
 from sandpod_operator.runtime_client import LONGEST_ANSWER, RuntimeClient, pod_address
 
@@ -37,6 +40,7 @@ class Runtime:
     def __init__(self) -> None:
         self.requests: list[tuple[str, dict[str, str], Any]] = []
         self.binds: list[Callable[[], web.Response]] = []
+        self.commands: list[Callable[[], web.Response]] = []
         self.lifecycle: Callable[[], web.Response] = lambda: web.json_response({}, status=401)
         self.port = 0
         self._runner: web.AppRunner | None = None
@@ -45,6 +49,8 @@ class Runtime:
         app = web.Application()
         app.router.add_post("/api/bind", self._bind)
         app.router.add_get("/api/lifecycle", self._lifecycle)
+        app.router.add_post("/api/lifecycle", self._command)
+        app.router.add_post("/api/lifecycle/{what}", self._command)
         self._runner = web.AppRunner(app, access_log=None)
         await self._runner.setup()
         site = web.TCPSite(self._runner, "127.0.0.1", port)
@@ -59,6 +65,11 @@ class Runtime:
         self.requests.append(("bind", dict(request.headers), await request.json()))
         answer = self.binds[0] if len(self.binds) == 1 else self.binds.pop(0)
         return answer()
+
+    async def _command(self, request: web.Request) -> web.Response:
+        what = request.match_info.get("what", "")
+        self.requests.append((what, dict(request.headers), await request.json()))
+        return self.commands.pop(0)()
 
     async def _lifecycle(self, request: web.Request) -> web.Response:
         self.requests.append(("lifecycle", dict(request.headers), None))
@@ -253,3 +264,136 @@ async def test_a_pod_with_another_address_is_refused_without_a_request(bench: Be
 
     assert answer.outcome is Outcome.REFUSED
     assert bench.runtime.requests == []
+
+
+CREDENTIAL = credential(key=SECRET, namespace=KEY.namespace, pod_uid=POD_UID)
+SLEEP = replace(ASK, errand=Errand.SLEEP, subject="paused")
+STAY = replace(ASK, errand=Errand.STAY, subject="request 1")
+ADJUST = replace(ASK, errand=Errand.ADJUST, subject="5m", sleep_after=300)
+CHECK = replace(ASK, errand=Errand.CHECK, subject="2026-11-18T12:00:00Z")
+SETUP = replace(ASK, errand=Errand.SETUP, subject="")
+
+
+@pytest.mark.parametrize(
+    ("ask", "path", "body"),
+    [
+        (SLEEP, "sleep", {"reason": "paused"}),
+        (STAY, "lease", {"seconds": 10.0, "holder": "wake"}),
+        (ADJUST, "", {"sleepAfterSeconds": 300, "keepAlive": False}),
+        (replace(ADJUST, sleep_after=None), "", {"sleepAfterSeconds": None, "keepAlive": True}),
+    ],
+    ids=["sleep", "stay", "adjust", "keep alive"],
+)
+async def test_a_runtime_is_told_with_its_own_credential(
+    bench: Bench, ask: Ask, path: str, body: dict[str, Any]
+) -> None:
+    bench.runtime.commands = [says(200, {})]
+    bench.client.want(KEY, ask)
+    answer = await bench.answer()
+
+    what, headers, told = bench.runtime.requests[0]
+    assert (what, told) == (path, body)
+    assert headers["X-Sandpod-Credential"] == CREDENTIAL
+    assert "X-Sandpod-Bind-Token" not in headers
+    assert (answer.errand, answer.outcome, answer.subject) == (ask.errand, Outcome.DONE, ask.subject)
+
+
+@pytest.mark.parametrize("ask", [SLEEP, STAY, ADJUST], ids=lambda ask: ask.errand.value)
+@pytest.mark.parametrize("status", [503, 401, 404, 500, 302])
+async def test_a_runtime_that_does_not_do_as_told_has_refused(bench: Bench, ask: Ask, status: int) -> None:
+    bench.runtime.commands = [says(status, {"code": "DRAINING", "message": "x" * 60_000})]
+    bench.client.want(KEY, ask)
+    answer = await bench.answer()
+
+    assert (answer.outcome, answer.message) == (Outcome.REFUSED, f"it answered {status}")
+    assert len(bench.runtime.requests) == 1
+
+
+async def test_a_runtime_that_ends_while_it_is_told_is_told_again(bench: Bench) -> None:
+    port = bench.runtime.port
+    await bench.runtime.stop()
+    bench.client.want(KEY, SLEEP)
+    await bench.attempts.get()
+    await bench.attempts.get()
+    late = Runtime()
+    late.commands = [says(202, {})]
+    await late.start(port)
+
+    assert (await bench.answer()).outcome is Outcome.DONE
+    await late.stop()
+
+
+async def test_the_setup_is_asked_about_until_it_has_ended(bench: Bench) -> None:
+    answers = iter([{"setup": {"state": "running"}}, {"setup": {"state": "succeeded"}}])
+    bench.runtime.lifecycle = lambda: web.json_response(next(answers))
+    bench.client.want(KEY, SETUP)
+    answer = await bench.answer()
+
+    assert answer.setup == SetupResult(state="Succeeded")
+    assert [what for what, _, _ in bench.runtime.requests] == ["lifecycle", "lifecycle"]
+
+
+async def test_a_setup_that_failed_says_where_and_how(bench: Bench) -> None:
+    failed = {"state": "failed", "step": 2, "command": "make", "exitCode": 2, "output": "no rule\n"}
+    bench.runtime.lifecycle = says(200, {"setup": failed})
+    bench.client.want(KEY, SETUP)
+    answer = await bench.answer()
+
+    said = "step 2 (make) ended with code 2: no rule"
+    assert answer.setup == SetupResult(state="Failed", message=said)
+
+
+async def test_a_runtime_that_is_not_ours_any_more_does_not_end_the_question_after_its_setup(
+    bench: Bench,
+) -> None:
+    answers = iter([says(401, {}), says(500, {}), says(200, {"setup": None})])
+    bench.runtime.lifecycle = lambda: next(answers)()
+    bench.client.want(KEY, SETUP)
+
+    assert (await bench.answer()).setup == SetupResult(state="Succeeded")
+
+
+@pytest.mark.parametrize(
+    ("disk", "message"),
+    [
+        ({"full": True, "free": 10, "total": 100}, "10 of 100 bytes are free."),
+        ({"full": False, "free": 90, "total": 100}, ""),
+        ({"full": "true"}, ""),
+        (None, ""),
+        ([], ""),
+    ],
+    ids=["full", "room", "no boolean", "none", "no record"],
+)
+async def test_a_runtime_says_whether_its_disk_is_full(bench: Bench, disk: Any, message: str) -> None:
+    bench.runtime.lifecycle = says(200, {"disk": disk})
+    bench.client.want(KEY, CHECK)
+    answer = await bench.answer()
+
+    assert (answer.outcome, answer.message, answer.subject) == (Outcome.DONE, message, CHECK.subject)
+
+
+HOSTILE: list[Any] = [
+    [],
+    {"setup": 7, "disk": "full"},
+    {"setup": {"state": "failed", "step": {}, "command": ["x"], "exitCode": None, "output": {}}},
+    {"setup": {"state": "failed", "output": "\ud800\0" * 20_000, "command": "x" * 50_000}},
+    {"setup": {"state": "failed", "step": 1e308, "exitCode": float("inf")}},
+    {"disk": {"full": True, "free": "\ud800\0" * 1000, "total": []}},
+    {"runtimeVersion": ["1"], "isolation": {"mode": 7, "complete": "yes", "reason": "\0" * 9000}},
+]
+
+
+@pytest.mark.parametrize("body", HOSTILE, ids=range(len(HOSTILE)))
+@pytest.mark.parametrize("ask", [SETUP, CHECK, ASK], ids=lambda ask: ask.errand.value)
+async def test_what_a_hostile_runtime_says_fits_into_a_status(bench: Bench, ask: Ask, body: Any) -> None:
+    bench.runtime.binds = [says(409, {})]
+    bench.runtime.lifecycle = lambda: web.Response(body=json.dumps(body).encode(), status=200)
+    bench.client.want(KEY, ask)
+    answer = await bench.answer()
+
+    texts = [answer.message, answer.version, answer.setup.message if answer.setup else ""]
+    texts += [answer.walls.reason] if answer.walls else []
+    for text in texts:
+        text.encode()
+        assert "\0" not in text
+        assert len(text) <= 4096
