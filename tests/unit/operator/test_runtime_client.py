@@ -1,5 +1,5 @@
-"""What runtimes are told and asked, against servers on loopback that answer as a runtime does, or as it should
-not.
+"""What runtimes are told and asked, against servers on loopback that answer as a runtime does, or as none
+should.
 """
 
 import asyncio

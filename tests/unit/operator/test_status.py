@@ -3,13 +3,14 @@
 from datetime import timedelta
 
 import pytest
-from sandpod_crds.models import Sandbox, SandboxStatus
+from sandpod_crds.models import Sandbox, SandboxStatus, SetupStatus
 from sandpod_operator.conditions import verdicts
 from sandpod_operator.decide import decide
 from sandpod_operator.objects import Json
 from sandpod_operator.reasons import SENTENCES, Reason, sentence
 from sandpod_operator.status import status_patch
 
+from tests.support.operator_api import merge_patch
 from tests.support.operator_objects import (
     INSTALLATION,
     NOW,
@@ -55,6 +56,15 @@ def test_a_patch_says_every_field_so_that_nothing_old_stays() -> None:
     assert patch["podName"] == "box"
     assert {name for name, value in patch.items() if value is None} == set(patch) - {"podName"}
     assert {"podUID", "podIP", "nextStartAt", "startFailures", "conditions", "sessions"} <= set(patch)
+
+
+def test_a_setup_that_runs_again_has_no_end_from_the_one_before() -> None:
+    # A merge patch goes into what is there, and leaves alone what it does not name.
+    old = SandboxStatus(setup=SetupStatus(result="Failed", message="make: no rule", finished_at=NOW))
+    new = SandboxStatus(setup=SetupStatus(result="Running"))
+    written = merge_patch(merge_patch({}, status_patch(old)), status_patch(new))
+
+    assert SandboxStatus.model_validate(written) == new
 
 
 def test_what_is_written_and_read_again_is_no_change() -> None:

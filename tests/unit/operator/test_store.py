@@ -133,3 +133,51 @@ def test_keys_are_listed_while_they_change() -> None:
 
     assert list(cache) == []
     assert str(Key("a", "b")) == "a/b"
+
+
+OWNER = {"apiVersion": "sandpod.dev/v1alpha1", "kind": "Sandbox", "name": "box", "controller": True}
+
+
+def test_children_are_found_by_their_owner_whatever_their_names() -> None:
+    store = Store()
+    store.pods.observe(pod(name="warm-abc"))
+    store.pods.observe(pod(uid="another", ownerReferences=[{**OWNER, "uid": "another owner"}]))
+
+    assert [each["metadata"]["name"] for each in store.pods.owned_by(UID)] == ["warm-abc"]
+    assert store.pods.owned_by("nobody") == []
+
+
+def test_a_child_that_changes_hands_is_found_with_its_new_owner_only() -> None:
+    store = Store()
+    store.pods.observe(version(pod(), 9))
+    store.pods.observe(version(pod(ownerReferences=[{**OWNER, "uid": "another owner"}]), 12))
+
+    assert store.pods.owned_by(UID) == []
+    assert len(store.pods.owned_by("another owner")) == 1
+    store.pod_deleted(KEY, uid=POD_UID)
+    assert store.pods.owned_by("another owner") == []
+
+
+def test_an_answer_does_not_count_when_the_question_is_asked_anew() -> None:
+    store = Store()
+    store.sandboxes.observe(sandbox())
+    store.pods.observe(pod())
+    store.put_answer(KEY, bound())
+    store.asking(KEY, pod_uid=POD_UID, errand=Errand.ADJUST, now=NOW)
+    assert Errand.BIND in store.answers(POD_UID)
+    store.asking(KEY, pod_uid=POD_UID, errand=Errand.BIND, now=NOW)
+
+    assert store.answers(POD_UID) == {}
+
+
+def test_since_when_a_pod_is_asked_is_remembered_as_long_as_it_is_there() -> None:
+    store = Store()
+    store.sandboxes.observe(sandbox())
+    store.pods.observe(pod())
+    store.asking(KEY, pod_uid=POD_UID, errand=Errand.BIND, now=NOW)
+    store.asking(KEY, pod_uid=POD_UID, errand=Errand.BIND, now=NOW.replace(year=2027))
+    assert store.asked_since(POD_UID) == NOW
+
+    store.pod_deleted(KEY, uid=POD_UID)
+    store.asking(KEY, pod_uid=POD_UID, errand=Errand.BIND, now=NOW)
+    assert store.asked_since(POD_UID) is None
