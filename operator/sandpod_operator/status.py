@@ -139,7 +139,7 @@ class Draft:
         else:
             self._slow_down()
         self._let_go()
-        self._set(phase=Phase.STARTING)
+        self._set(phase=Phase.STARTING, wakes=(self._old.wakes or 0) + 1)
         self._ready(False, Reason.WAKING)
 
     def observe_wake(self, request: str) -> None:

@@ -26,7 +26,7 @@ _BACKLOG = 512
 # How many are accepted at a time. asyncio reports a lack of descriptors once for each of them.
 _ACCEPTED_AT_ONCE = 8
 # Answers that are on their way when the runtime stops get this long.
-_FAREWELL_SECONDS = 1.0
+_FAREWELL_SECONDS = 0.3
 
 logger = logging.getLogger(__name__)
 

@@ -66,11 +66,18 @@ def test_events_tell_the_story_of_a_start(box: Sandbox) -> None:
     assert told == [("Normal", "Started")], told
 
 
-def test_a_cold_start_costs_at_most_four_writes(sandbox: Sandboxes, namespace: str) -> None:
-    sandbox().wait().exec("true")
-    written = operator_writes(namespace)
-    assert len([write for write in written if write.startswith("create pods")]) == 1
-    assert len(written) <= 4, written
+def test_a_cold_start_costs_at_most_five_writes_and_six_with_a_workspace(
+    sandbox: Sandboxes, namespace: str
+) -> None:
+    sandbox("first").wait().exec("true")
+    sandbox("second", workspace={"size": "1Gi"}).wait().exec("true")
+    # One for the namespace, whatever comes into it.
+    written = [w for w in operator_writes(namespace) if w != "create poddisruptionbudgets sandpod-sandboxes"]
+    mine = {name: [w for w in written if name in w.split()[-1]] for name in ("first", "second")}
+    assert {len([w for w in each if w.startswith("create pods")]) for each in mine.values()} == {1}
+    # The events' names hold the sandbox's.
+    assert len(mine["first"]) <= 5, written
+    assert len(mine["second"]) <= 6, written
 
 
 def test_the_command_line_makes_shows_and_deletes_a_sandbox(namespace: str) -> None:

@@ -159,6 +159,7 @@ class Lifecycle:
 
     async def _change(self, request: Request) -> StreamResponse:
         wanted = await self._bodies.read(request, _settings_decoder)
+        self._life.refuse_when_over()
         now = self._idleness.settings
         self._idleness.settings = Settings(
             sleep_after=_chosen(wanted.sleep_after_seconds, now.sleep_after),
@@ -168,6 +169,8 @@ class Lifecycle:
 
     async def _lease(self, request: Request) -> StreamResponse:
         wanted = await self._bodies.read(request, _lease_decoder)
+        # It was awake when the request was admitted. A lease of one that sleeps would be a promise to lose.
+        self._life.refuse_when_over()
         self._activity.lease(wanted.holder, wanted.seconds)
         return reply(self._shown())
 
