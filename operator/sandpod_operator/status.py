@@ -139,7 +139,10 @@ class Draft:
         else:
             self._slow_down()
         self._let_go()
-        self._set(phase=Phase.STARTING, wakes=(self._old.wakes or 0) + 1)
+        self._set(phase=Phase.STARTING)
+        if self._old.pod_uid is not None:
+            # Once for each pod: killed before it was removed, we come here again.
+            self._set(wakes=(self._old.wakes or 0) + 1)
         self._ready(False, Reason.WAKING)
 
     def observe_wake(self, request: str) -> None:
