@@ -126,7 +126,8 @@ class Executor:
         why = stranger(found, sandbox_uid=sandbox.metadata.uid, heirless=kind is CLAIM)
         if why is None:
             self._store.drop_refusal(key, kind.plural)
-            self._store.cache(kind).learn(found)
+            # Also one that we believed gone: not to take note would be to create it again and again.
+            self._store.cache(kind).observe(found)
             return
         refused = make_refusal(
             Reason.NAME_TAKEN if kind is POD else Reason.CLAIM_TAKEN,
@@ -197,7 +198,13 @@ class Executor:
             answer = await self._cluster.delete(
                 kind.path(where.namespace, where.name), uid=uid, grace_seconds=grace_seconds
             )
-        except (NotFound, Conflict):
+        except NotFound:
+            self._store.deleted(kind, where, uid=uid)
+            return True
+        except Conflict as error:
+            # Another of this name is there. Whatever else is in the way may pass.
+            if "UID in precondition" not in error.message:
+                raise
             self._store.deleted(kind, where, uid=uid)
             return True
         # Kubernetes answers with the object while something still has to be done for it, and with a Status

@@ -3,8 +3,9 @@
 from collections.abc import Callable
 
 import pytest
-from sandpod_crds.errors import Forbidden
+from sandpod_crds.errors import Conflict, Forbidden
 from sandpod_crds.names import LABEL_NETWORK
+from sandpod_operator.kinds import POD
 from sandpod_operator.objects import Json, uid_of
 
 from tests.support.operator_objects import KEY
@@ -17,6 +18,7 @@ from tests.support.operator_world import (
     crash_it,
     hold_it,
     new_sandbox,
+    run_it,
     run_it_deaf,
 )
 
@@ -223,3 +225,33 @@ def refuse(world: World, path: str) -> None:
             raise Forbidden(403, "Forbidden", "not allowed")
 
     world.api.before = no
+
+
+async def test_a_deletion_that_fails_for_a_moment_is_no_deletion() -> None:
+    world = World()
+    world.kubelet = crash_it
+    failures = iter(range(2))
+
+    def conflict(_: int, call: str) -> None:
+        if call.startswith("DELETE") and next(failures, None) is not None:
+            raise Conflict(409, "Conflict", "the object has been modified")
+
+    world.api.before = conflict
+    await create(world)
+    world.kubelet = run_it
+    await world.wait(60)
+
+    assert world.ready() == RUNNING
+    assert len(world.api.calls) < 60
+
+
+async def test_a_pod_that_was_believed_gone_is_found_again() -> None:
+    world = World()
+    await create(world)
+    world.store.deleted(POD, KEY, uid=uid_of(world.pod))
+    world.queue.add(KEY)
+    world.api.calls.clear()
+    await world.wait(60)
+
+    assert world.ready() == RUNNING
+    assert len(world.api.calls) < 15
