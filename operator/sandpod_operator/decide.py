@@ -9,14 +9,21 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 
 from .case import Case
+from .departure import (
+    PAUSED,
+    bury_the_pod,
+    keep_one_pod,
+    leave_with_the_sandbox,
+    let_the_old_pod_go,
+    removal,
+    see_it_off,
+)
 from .errors import BadPodTemplate
 from .fence import fence_the_network
 from .kinds import SANDBOX
-from .last_words import LastWords
 from .observations import Errand, Outcome
 from .permission import ask_permission
-from .plan import Ask, Plan, Removal, Tone, Verb, Write
-from .pods import PodFacts
+from .plan import Ask, Plan, Tone, Verb, Write
 from .pool.claim import Reading
 from .pool.take import end_of_patience, environment_of, take_a_warm_pod
 from .reasons import Reason, sentence
@@ -24,16 +31,12 @@ from .settings import Installation
 from .situation import Situation
 from .workspace import make_the_workspace, tend_the_workspace, volume_is_coming
 
-# A pod that is still there so long after its grace period has a node that will not report its end.
-GRACE_OVERDUE = timedelta(seconds=30)
 # After so long, a start that is still under way is worth a word.
 SLOW = timedelta(seconds=60)
 # For so long at least a runtime is asked before it is given up.
 FAIR = timedelta(seconds=10)
 # A runtime that has been told to sleep saves and ends within 20 seconds, or never.
 SLEEPY = timedelta(seconds=30)
-# What we tell a runtime, and find again in its last words.
-PAUSED = "paused"
 
 
 def decide(situation: Situation, *, now: datetime, installation: Installation) -> Plan:
@@ -48,14 +51,6 @@ def decide(situation: Situation, *, now: datetime, installation: Installation) -
     raise AssertionError("the last phase always decides")
 
 
-def leave_with_the_sandbox(situation: Situation) -> Plan:
-    """The pod of a sandbox that is gone, or going, goes too. The garbage collector would see to it, later."""
-    pod = situation.pod
-    if pod is None or pod.deleted_at is not None or situation.orphaning:
-        return Plan()
-    return Plan(remove_pod=_removal(pod))
-
-
 def end_in_time(case: Case) -> Plan | None:
     """Its lifetime is over: the sandbox is deleted, and all that belongs to it goes with it."""
     deadline = case.deadline
@@ -63,71 +58,6 @@ def end_in_time(case: Case) -> Plan | None:
         return None
     case.tell(Reason.EXPIRED, sentence(Reason.EXPIRED, pod="", detail=_which(case)), tone=Tone.NORMAL)
     return case.depart(Write(verb=Verb.DELETE, kind=SANDBOX, name=case.sandbox.metadata.name, uid=case.uid))
-
-
-def keep_one_pod(case: Case) -> Plan | None:
-    """An answer that was lost may have left two; the one that is known stays."""
-    for pod in case.surplus:
-        if pod.deleted_at is None:
-            case.tell(Reason.SURPLUS_POD, sentence(Reason.SURPLUS_POD, pod=pod.name))
-            return case.settle(remove=_removal(pod))
-    return None
-
-
-def let_the_old_pod_go(case: Case) -> Plan | None:
-    """The pod is being deleted: nothing starts before it is gone, and it is forced out when its node is
-    silent.
-    """
-    pod = case.pod
-    if pod is None or pod.deleted_at is None:
-        return None
-    if case.current:
-        words = pod.words
-        if words is not None and words.slept:
-            _fall_asleep(case, words)
-        elif case.spec.paused:
-            case.sleep(Reason.PAUSED)
-        elif pod.disrupted and pod.end is None and case.bound and pod.node_responds:
-            # What it says at its end tells whether somebody works in it.
-            case.draft.mark_draining(Reason.NODE_DRAINING)
-        elif pod.disrupted and words is not None and words.quiet and case.sleep_after is not None:
-            if case.wake:
-                case.draft.mark_waking()
-            else:
-                case.sleep(Reason.NODE)
-        else:
-            case.lose(Reason.POD_DELETED, pod.deleted_by)
-    return see_it_off(case, pod)
-
-
-def bury_the_pod(case: Case) -> Plan | None:
-    """The pod has ended: in sleep, or by accident. Say how, and remove it."""
-    pod = case.pod
-    if pod is None or pod.end is None:
-        return None
-    words = pod.words
-    if words is not None and words.slept:
-        _fall_asleep(case, words)
-    elif case.spec.paused and case.current:
-        case.sleep(Reason.PAUSED)
-    elif case.current:
-        reason = pod.end.reason
-        if not case.bound and reason in (Reason.CRASHED, Reason.RUNTIME_EXITED):
-            reason = Reason.CRASHED_AT_START
-        case.lose(reason, pod.end.message)
-    return case.settle(remove=_removal(pod, force=pod.over))
-
-
-def _fall_asleep(case: Case, words: LastWords) -> None:
-    if case.spec.paused:
-        case.sleep(Reason.PAUSED)
-    elif case.wake:
-        case.draft.mark_waking()
-    elif words.detail != PAUSED:
-        case.sleep(Reason.IDLE if words.reason == "idle" else Reason.REQUESTED)
-    elif case.current:
-        # Told to sleep, and paused no more. Code in the sandbox may say so too, again and again.
-        case.draft.mark_waking(hurry=False)
 
 
 def stay_asleep(case: Case) -> Plan | None:
@@ -149,7 +79,7 @@ def know_the_spec(case: Case) -> Plan | None:
     trouble = case.effective.trouble
     if trouble is None or case.alive:
         return None
-    return case.wait(*trouble, remove=_removal(case.pod) if case.pod is not None else None)
+    return case.wait(*trouble, remove=removal(case.pod) if case.pod is not None else None)
 
 
 def respect_the_name(case: Case) -> Plan | None:
@@ -193,7 +123,7 @@ def replace_an_outdated_pod(case: Case) -> Plan | None:
     else:
         case.draft.mark_replaced()
         case.tell(Reason.REPLACED, sentence(Reason.REPLACED, pod=pod.name), tone=Tone.NORMAL)
-    return case.settle(remove=_removal(pod))
+    return case.settle(remove=removal(pod))
 
 
 def name_the_obstacle(case: Case) -> Plan | None:
@@ -234,7 +164,7 @@ def wait_for_the_runtime(case: Case) -> Plan | None:
         return None
     if case.bind is not None and case.bind.outcome is Outcome.REFUSED:
         case.lose(Reason.BIND_REFUSED, case.bind.message)
-        return case.settle(remove=_removal(pod))
+        return case.settle(remove=removal(pod))
     slow = pod.under_way_since + SLOW
     reason = Reason.STARTING if case.now < slow or pod.running_since else Reason.STARTING_SLOWLY
     look_again_at = slow if reason is Reason.STARTING else None
@@ -242,13 +172,13 @@ def wait_for_the_runtime(case: Case) -> Plan | None:
         look_again_at = _end_of_start(case, since=pod.running_since)
         if case.now >= look_again_at:
             case.lose(Reason.RUNTIME_NOT_ANSWERING, f"{case.settings.start_timeout_seconds:g} seconds")
-            return case.settle(remove=_removal(pod))
+            return case.settle(remove=removal(pod))
     environment = environment_of(case)
     if isinstance(environment, Reading):
         return Plan(reading=environment)
     if environment is not None and environment.problem is not None:
         case.lose(Reason.CONFIG_MISSING, environment.problem)
-        return case.settle(remove=_removal(pod))
+        return case.settle(remove=removal(pod))
     ask = case.ask(Errand.BIND, subject=case.sleep_after_text)
     if (until := end_of_patience(case)) is not None:
         return Plan(ask=ask, look_again_at=until)
@@ -278,7 +208,7 @@ def put_it_to_sleep(case: Case) -> Plan | None:
     overdue = (case.draft.draining_since or case.now) + SLEEPY
     if case.now >= overdue:
         case.sleep(Reason.PAUSED)
-        return case.settle(remove=_removal(pod))
+        return case.settle(remove=removal(pod))
     case.draft.mark_draining(Reason.PAUSING)
     asked = case.answer_to(Errand.SLEEP) is not None
     return case.settle(ask=None if asked else case.ask(Errand.SLEEP, subject=PAUSED), look_again_at=overdue)
@@ -330,24 +260,6 @@ def _news(case: Case) -> Ask | None:
     if since is not None and case.answer_to(Errand.CHECK, subject=since) is None:
         return case.ask(Errand.CHECK, subject=since)
     return None
-
-
-def see_it_off(case: Case, pod: PodFacts) -> Plan:
-    """Delete the pod, and once more by force when its time is long over."""
-    if pod.deleted_at is None:
-        return case.settle(remove=_removal(pod))
-    overdue = pod.deleted_at + GRACE_OVERDUE
-    if pod.has_claim:
-        # Its volume might be in use by a container that nobody can see: two writers would destroy it.
-        return case.settle()
-    if case.now < overdue:
-        return case.settle(look_again_at=overdue)
-    # Looked at again, because a finalizer of somebody else may hold it even then.
-    return case.settle(remove=_removal(pod, force=True), look_again_at=case.now + GRACE_OVERDUE)
-
-
-def _removal(pod: PodFacts, *, force: bool = False) -> Removal:
-    return Removal(name=pod.name, uid=pod.uid, force=force)
 
 
 def _which(case: Case) -> str:

@@ -1,0 +1,108 @@
+"""How pods go: the phases in which a pod has ended, is being deleted, or has lost its sandbox.
+What it leaves says whether its sandbox sleeps, is wanted again at once, or was lost. Pure.
+"""
+
+from datetime import timedelta
+
+from .case import Case
+from .last_words import LastWords
+from .plan import Plan, Removal
+from .pods import PodFacts
+from .reasons import Reason, sentence
+from .situation import Situation
+
+# A pod that is still there so long after its grace period has a node that will not report its end.
+GRACE_OVERDUE = timedelta(seconds=30)
+# What we tell a runtime, and find again in its last words.
+PAUSED = "paused"
+
+
+def leave_with_the_sandbox(situation: Situation) -> Plan:
+    """The pod of a sandbox that is gone, or going, goes too. The garbage collector would see to it, later."""
+    pod = situation.pod
+    if pod is None or pod.deleted_at is not None or situation.orphaning:
+        return Plan()
+    return Plan(remove_pod=removal(pod))
+
+
+def keep_one_pod(case: Case) -> Plan | None:
+    """An answer that was lost may have left two; the one that is known stays."""
+    for pod in case.surplus:
+        if pod.deleted_at is None:
+            case.tell(Reason.SURPLUS_POD, sentence(Reason.SURPLUS_POD, pod=pod.name))
+            return case.settle(remove=removal(pod))
+    return None
+
+
+def let_the_old_pod_go(case: Case) -> Plan | None:
+    """The pod is being deleted: nothing starts before it is gone, and it is forced out when its node is
+    silent.
+    """
+    pod = case.pod
+    if pod is None or pod.deleted_at is None:
+        return None
+    if case.current:
+        words = pod.words
+        if words is not None and words.slept:
+            _fall_asleep(case, words)
+        elif case.spec.paused:
+            case.sleep(Reason.PAUSED)
+        elif pod.disrupted and pod.end is None and case.bound and pod.node_responds:
+            # What it says at its end tells whether somebody works in it.
+            case.draft.mark_draining(Reason.NODE_DRAINING)
+        elif pod.disrupted and words is not None and words.quiet and case.sleep_after is not None:
+            if case.wake:
+                case.draft.mark_waking()
+            else:
+                case.sleep(Reason.NODE)
+        else:
+            case.lose(Reason.POD_DELETED, pod.deleted_by)
+    return see_it_off(case, pod)
+
+
+def bury_the_pod(case: Case) -> Plan | None:
+    """The pod has ended: in sleep, or by accident. Say how, and remove it."""
+    pod = case.pod
+    if pod is None or pod.end is None:
+        return None
+    words = pod.words
+    if words is not None and words.slept:
+        _fall_asleep(case, words)
+    elif case.spec.paused and case.current:
+        case.sleep(Reason.PAUSED)
+    elif case.current:
+        reason = pod.end.reason
+        if not case.bound and reason in (Reason.CRASHED, Reason.RUNTIME_EXITED):
+            reason = Reason.CRASHED_AT_START
+        case.lose(reason, pod.end.message)
+    return case.settle(remove=removal(pod, force=pod.over))
+
+
+def _fall_asleep(case: Case, words: LastWords) -> None:
+    if case.spec.paused:
+        case.sleep(Reason.PAUSED)
+    elif case.wake:
+        case.draft.mark_waking()
+    elif words.detail != PAUSED:
+        case.sleep(Reason.IDLE if words.reason == "idle" else Reason.REQUESTED)
+    elif case.current:
+        # Told to sleep, and paused no more. Code in the sandbox may say so too, again and again.
+        case.draft.mark_waking(hurry=False)
+
+
+def see_it_off(case: Case, pod: PodFacts) -> Plan:
+    """Delete the pod, and once more by force when its time is long over."""
+    if pod.deleted_at is None:
+        return case.settle(remove=removal(pod))
+    overdue = pod.deleted_at + GRACE_OVERDUE
+    if pod.has_claim:
+        # Its volume might be in use by a container that nobody can see: two writers would destroy it.
+        return case.settle()
+    if case.now < overdue:
+        return case.settle(look_again_at=overdue)
+    # Looked at again, because a finalizer of somebody else may hold it even then.
+    return case.settle(remove=removal(pod, force=True), look_again_at=case.now + GRACE_OVERDUE)
+
+
+def removal(pod: PodFacts, *, force: bool = False) -> Removal:
+    return Removal(name=pod.name, uid=pod.uid, force=force)
