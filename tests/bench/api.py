@@ -7,6 +7,7 @@ import base64
 import contextlib
 import http.client
 import json
+import socket
 import ssl
 import tempfile
 import threading
@@ -118,6 +119,11 @@ class Watch:
 
     def close(self) -> None:
         """Ends the connection and forgets what came."""
+        if self._connection.sock is not None:
+            # To close it would wait for the reader, which waits for the next event.
+            with contextlib.suppress(OSError):
+                self._connection.sock.shutdown(socket.SHUT_RDWR)
+        self._thread.join()
         self._connection.close()
 
 
