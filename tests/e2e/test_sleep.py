@@ -6,7 +6,7 @@ from tests.support.cluster import Json, kubectl
 from tests.support.sandboxes import Sandbox, Sandboxes
 from tests.support.waiting import eventually
 
-FILES = {"workspace": {"size": "1Gi"}}
+FILES: Json = {"workspace": {"size": "1Gi"}}
 
 
 def call(box: Sandbox, path: str, body: Json) -> Json:
