@@ -15,13 +15,13 @@ from typing import TypeVar
 from sandpod_runtime.process import procfs
 from sandpod_runtime.strict import first, kernel
 
-# What root in a sandbox may do: what container engines give to root. None of it undoes a mount, enters a
-# namespace or traces whom the user may not.
+# What root in a sandbox may do: what container engines give to root, but for packets of its own making. None
+# of it undoes a mount, enters a namespace or traces whom the user may not.
 ROOTS = frozenset(
     (
         kernel.CHOWN, kernel.DAC_OVERRIDE, kernel.FOWNER, kernel.FSETID, kernel.KILL, kernel.SETGID,
-        kernel.SETUID, kernel.SETPCAP, kernel.NET_BIND_SERVICE, kernel.NET_RAW, kernel.SYS_CHROOT,
-        kernel.MKNOD, kernel.AUDIT_WRITE, kernel.SETFCAP,
+        kernel.SETUID, kernel.SETPCAP, kernel.NET_BIND_SERVICE, kernel.SYS_CHROOT, kernel.MKNOD,
+        kernel.AUDIT_WRITE, kernel.SETFCAP,
     )
 )  # fmt: skip
 # For entering the world, which threads do that come later.

@@ -37,6 +37,10 @@ def test_root_gets_what_the_runtime_leaves_to_it() -> None:
     assert not ROOTS & {"SYS_ADMIN", "SYS_RESOURCE", "SYS_PTRACE"}
 
 
+def test_not_even_root_sends_packets_of_its_own_making() -> None:
+    assert "NET_RAW" not in strict_context(0)["capabilities"]["add"]
+
+
 def test_it_is_never_privileged() -> None:
     # The API server refuses "no escalation" beside SYS_ADMIN; the runtime forgoes it for its commands.
     for user in (0, 1000):
