@@ -42,7 +42,9 @@ def controller(metadata: Json) -> Json:
 
 
 def owner_uid(obj: Json) -> str | None:
-    return controller(obj["metadata"]).get("uid")
+    """Of the object of ours that this one belongs to."""
+    owner = controller(obj["metadata"])
+    return owner.get("uid") if owner.get("apiVersion") == API_VERSION else None
 
 
 def owner_reference(*, kind: str, name: str, uid: str) -> Json:

@@ -58,7 +58,7 @@ def look(store: Store, key: Key, *, pools: Pools, enforcement: Enforcement) -> S
     obj = store.sandboxes.get(key)
     departed = store.departed(key)
     uid = uid_of(obj) if obj is not None else departed
-    pod, surplus = _own_pods(store, uid, known=section(obj or {}, "status").get("podUID"))
+    pod, surplus = _own_pods(store, key.namespace, uid, known=section(obj or {}, "status").get("podUID"))
     namesake = store.pods.get(key)
     if namesake is not None and owner_uid(namesake) == uid:
         namesake = None
@@ -86,9 +86,10 @@ def look(store: Store, key: Key, *, pools: Pools, enforcement: Enforcement) -> S
 
 
 def _own_pods(
-    store: Store, uid: str | None, *, known: str | None
+    store: Store, namespace: str, uid: str | None, *, known: str | None
 ) -> tuple[PodFacts | None, tuple[PodFacts, ...]]:
-    owned = [facts(pod) for pod in store.pods.owned_by(uid)] if uid is not None else []
+    found = store.pods.owned_by(namespace=namespace, uid=uid) if uid is not None else []
+    owned = [facts(pod) for pod in found]
     # The one that the status speaks of first, then one that lives, then the oldest.
     owned.sort(key=lambda pod: (pod.uid != known, pod.deleted_at is not None, pod.under_way_since, pod.uid))
     return (owned[0] if owned else None), tuple(owned[1:])
@@ -112,7 +113,8 @@ def _claims(store: Store, key: Key, sandbox: Sandbox | None, pod: PodFacts | Non
     held = pod.workspace_claim if pod is not None else None
     names = {workspace_name(key.name), sandbox.status.workspace_claim, held}
     found = [store.claims.get(Key(key.namespace, name)) for name in names if name]
-    for claim in [*found, *store.claims.owned_by(sandbox.metadata.uid)]:
+    owned = store.claims.owned_by(namespace=key.namespace, uid=sandbox.metadata.uid)
+    for claim in [*found, *owned]:
         if claim is not None:
             yield claim_facts(claim)
 

@@ -23,7 +23,8 @@ class Cache:
         self._slim = slim
         self._census = census
         self._objects: dict[Key, Json] = {}
-        self._by_owner: dict[str, set[Key]] = {}
+        # By namespace and UID: an owner is in its children's namespace, whatever UID others may write there.
+        self._by_owner: dict[tuple[str, str], set[Key]] = {}
         self._deleted: dict[str, None] = {}
 
     def __len__(self) -> int:
@@ -35,9 +36,9 @@ class Cache:
     def get(self, key: Key) -> Json | None:
         return self._objects.get(key)
 
-    def owned_by(self, uid: str) -> list[Json]:
-        """The objects whose controller has this UID, by name."""
-        return [self._objects[key] for key in sorted(self._by_owner.get(uid, ()))]
+    def owned_by(self, *, namespace: str, uid: str) -> list[Json]:
+        """The objects in this namespace whose controller has this UID, by name."""
+        return [self._objects[key] for key in sorted(self._by_owner.get((namespace, uid), ()))]
 
     def observe(self, obj: Json) -> bool:
         """An event of a watch says that this object exists."""
@@ -79,17 +80,17 @@ class Cache:
             self._census.put(obj)
         self._objects[key] = shared(self._slim(obj))
         if (owner := owner_uid(obj)) is not None:
-            self._by_owner.setdefault(owner, set()).add(key)
+            self._by_owner.setdefault((key.namespace, owner), set()).add(key)
         return True
 
     def _disown(self, key: Key, obj: Json) -> None:
         owner = owner_uid(obj)
         if owner is None:
             return
-        owned = self._by_owner[owner]
+        owned = self._by_owner[key.namespace, owner]
         owned.discard(key)
         if not owned:
-            del self._by_owner[owner]
+            del self._by_owner[key.namespace, owner]
 
 
 class Store:
@@ -148,7 +149,7 @@ class Store:
     def sandbox_deleted(self, key: Key, *, uid: str) -> None:
         self.sandboxes.remove(key, uid=uid)
         self._refusals.pop(key, None)
-        if self.pods.owned_by(uid):
+        if self.pods.owned_by(namespace=key.namespace, uid=uid):
             self._departed[key] = uid
 
     def pod_deleted(self, key: Key, *, uid: str) -> None:
@@ -157,8 +158,9 @@ class Store:
         self._answers.pop(uid, None)
         self._asked.pop(uid, None)
         owner = owner_uid(known) if known is not None else None
-        if owner is not None and not self.pods.owned_by(owner):
-            for sandbox in [each for each, departed in self._departed.items() if departed == owner]:
+        if owner is not None and not self.pods.owned_by(namespace=key.namespace, uid=owner):
+            left = (key.namespace, owner)
+            for sandbox in [each for each, uid in self._departed.items() if (each.namespace, uid) == left]:
                 del self._departed[sandbox]
 
     def departed(self, key: Key) -> str | None:
@@ -202,5 +204,7 @@ class Store:
 
     def _has_pod(self, key: Key, pod_uid: str) -> bool:
         sandbox, namesake = self.sandboxes.get(key), self.pods.get(key)
-        owned = self.pods.owned_by(uid_of(sandbox)) if sandbox is not None else []
+        owned: list[Json] = []
+        if sandbox is not None:
+            owned = self.pods.owned_by(namespace=key.namespace, uid=uid_of(sandbox))
         return any(uid_of(pod) == pod_uid for pod in (*owned, *([namesake] if namesake is not None else [])))

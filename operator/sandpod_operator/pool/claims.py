@@ -76,7 +76,7 @@ class Claims:
         now, age = self._now(), pool.spec.min_ready_age
         pods = [
             pod
-            for pod in self._warm.of(pool.metadata.uid)
+            for pod in self._warm.of(pool)
             if not self.taken(pod) and pod.claimable(now=now, min_ready_age=age)
         ]
         return sorted(pods, key=lambda pod: (pod.ready_since or now, pod.created_at, pod.key))
@@ -125,7 +125,7 @@ class Claims:
                     await self._send(order, pod)
             finally:
                 self._taken.discard(pod.uid)
-            if self._store.pods.owned_by(order.sandbox_uid):
+            if self._store.pods.owned_by(namespace=order.pool_key.namespace, uid=order.sandbox_uid):
                 self._metrics.claims.add(outcome="warm")
                 self._pool_changed(order.pool_key)
                 return

@@ -54,7 +54,7 @@ def look(
         pool=pool,
         blueprint=plan,
         problem=problem,
-        pods=tuple(pod for pod in warm.of(pool.metadata.uid) if not claims.taken(pod)),
+        pods=tuple(pod for pod in warm.of(pool) if not claims.taken(pod)),
         awaited=len(memory.expected),
         awaited_until=_next(memory, claims),
         volumes=tuple(_volumes(pool, store=store, expected=memory.expected)),
@@ -138,7 +138,7 @@ def _made_from(pool: Json | None, template: Key, *, pool_key: Key) -> bool:
 def _volumes(pool: SandboxPool, *, store: Store, expected: Iterable[str]) -> Iterator[Volume]:
     namespace = pool.metadata.namespace
     pods = {workspace_name(name) for name in expected}
-    for claim in store.claims.owned_by(pool.metadata.uid):
+    for claim in store.claims.owned_by(namespace=namespace, uid=pool.metadata.uid):
         if "deletionTimestamp" in claim["metadata"]:
             continue
         name = claim["metadata"]["name"]

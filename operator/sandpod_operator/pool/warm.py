@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 
+from sandpod_crds.models import SandboxPool
+
 from ..objects import Json, entries, section, uid_of
 from ..observations import Key
 from ..pods import PodFacts, Trouble, facts
@@ -122,8 +124,10 @@ class WarmPods:
         self._store = store
         self._read: OrderedDict[str, WarmPod] = OrderedDict()
 
-    def of(self, pool_uid: str) -> list[WarmPod]:
-        return [self._known(obj) for obj in self._store.pods.owned_by(pool_uid)]
+    def of(self, pool: SandboxPool) -> list[WarmPod]:
+        metadata = pool.metadata
+        owned = self._store.pods.owned_by(namespace=metadata.namespace, uid=metadata.uid)
+        return [self._known(obj) for obj in owned]
 
     def _known(self, obj: Json) -> WarmPod:
         uid, version = uid_of(obj), obj["metadata"]["resourceVersion"]

@@ -4,9 +4,9 @@ from collections.abc import Callable
 
 import pytest
 from sandpod_crds.errors import Conflict, Forbidden
-from sandpod_crds.names import LABEL_NETWORK
+from sandpod_crds.names import LABEL_NETWORK, child_labels
 from sandpod_operator.kinds import POD
-from sandpod_operator.objects import Json, uid_of
+from sandpod_operator.objects import Json, owner_reference, uid_of
 
 from tests.support.operator_objects import KEY
 from tests.support.operator_scenarios import VOLUME, create, fall_asleep, wake
@@ -78,6 +78,33 @@ async def test_a_pod_of_somebody_else_is_never_touched() -> None:
     world.api.vanish(POD_PATH)
     await world.wait(300)
     assert world.ready() == RUNNING
+
+
+async def test_a_pod_of_another_namespace_that_claims_to_be_a_sandbox_s_own_is_left_alone() -> None:
+    world = World()
+    victim = world.api.put(SANDBOX_PATH, new_sandbox({"env": [{"name": "TOKEN", "value": "secret"}]}))
+    owner = owner_reference(kind="Sandbox", name=KEY.name, uid=uid_of(victim))
+    labels = child_labels(sandbox_name=KEY.name, sandbox_uid=uid_of(victim), version="0.1.0")
+    metadata = {
+        "name": KEY.name,
+        "namespace": "attacker",
+        "ownerReferences": [owner],
+        "labels": labels,
+    }
+    body = {"kind": "Pod", "metadata": metadata, "spec": {"containers": [{"image": "trap:1"}]}}
+    trap = world.api.put("/api/v1/namespaces/attacker/pods/box", body)
+    run_it(world, trap)
+
+    await world.wait(100)
+    assert world.ready() == RUNNING
+    assert world.status["podUID"] == uid_of(world.pod) != uid_of(trap)
+    world.api.calls.clear()
+    world.api.change("/api/v1/namespaces/attacker/pods/box", {"metadata": {"annotations": {"try": "again"}}})
+    await world.wait(100)
+
+    assert world.ready() == RUNNING
+    assert world.api.calls == []
+    assert not world.runtimes[uid_of(trap)].bound
 
 
 async def with_workspace() -> World:

@@ -138,13 +138,36 @@ def test_keys_are_listed_while_they_change() -> None:
 OWNER = {"apiVersion": "sandpod.dev/v1alpha1", "kind": "Sandbox", "name": "box", "controller": True}
 
 
+def owned(store: Store, uid: str, *, namespace: str = KEY.namespace) -> list[Json]:
+    return store.pods.owned_by(namespace=namespace, uid=uid)
+
+
+def test_an_owner_has_no_children_in_other_namespaces() -> None:
+    store = Store()
+    store.sandboxes.observe(sandbox())
+    store.pods.observe(pod(namespace="attacker"))
+
+    assert owned(store, UID) == []
+    assert len(owned(store, UID, namespace="attacker")) == 1
+    assert not store.put_answer(KEY, bound())
+    store.sandbox_deleted(KEY, uid=UID)
+    assert store.departed(KEY) is None
+
+
+def test_the_owner_is_one_of_our_objects() -> None:
+    store = Store()
+    store.pods.observe(pod(ownerReferences=[{**OWNER, "apiVersion": "apps/v1", "uid": UID}]))
+
+    assert owned(store, UID) == []
+
+
 def test_children_are_found_by_their_owner_whatever_their_names() -> None:
     store = Store()
     store.pods.observe(pod(name="warm-abc"))
     store.pods.observe(pod(uid="another", ownerReferences=[{**OWNER, "uid": "another owner"}]))
 
-    assert [each["metadata"]["name"] for each in store.pods.owned_by(UID)] == ["warm-abc"]
-    assert store.pods.owned_by("nobody") == []
+    assert [each["metadata"]["name"] for each in owned(store, UID)] == ["warm-abc"]
+    assert owned(store, "nobody") == []
 
 
 def test_a_child_that_changes_hands_is_found_with_its_new_owner_only() -> None:
@@ -152,10 +175,10 @@ def test_a_child_that_changes_hands_is_found_with_its_new_owner_only() -> None:
     store.pods.observe(version(pod(), 9))
     store.pods.observe(version(pod(ownerReferences=[{**OWNER, "uid": "another owner"}]), 12))
 
-    assert store.pods.owned_by(UID) == []
-    assert len(store.pods.owned_by("another owner")) == 1
+    assert owned(store, UID) == []
+    assert len(owned(store, "another owner")) == 1
     store.pod_deleted(KEY, uid=POD_UID)
-    assert store.pods.owned_by("another owner") == []
+    assert owned(store, "another owner") == []
 
 
 def test_an_answer_does_not_count_when_the_question_is_asked_anew() -> None:
