@@ -250,7 +250,7 @@ def _workspace_claim(pod: Json) -> str | None:
 def _recorded_template(annotations: Json) -> Json | None:
     try:
         found: Any = json.loads(annotations.get(ANNOTATION_TEMPLATE) or "null")
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     return cast("Json", found) if isinstance(found, dict) else None
 

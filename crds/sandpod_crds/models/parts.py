@@ -129,7 +129,14 @@ class PodTemplateMetadata(Model):
         ),
     ] = Field(default_factory=dict[str, str])
     """Labels to add to the pod, such as team: red."""
-    annotations: dict[str, str] = Field(default_factory=dict[str, str])
+    annotations: Annotated[
+        dict[str, str],
+        Bounds(longest=256),
+        Rule(
+            "self.all(k, !k.startsWith('sandpod.dev/'))",
+            "Sandpod sets all annotations of sandpod.dev/ itself; choose other keys",
+        ),
+    ] = Field(default_factory=dict[str, str])
     """Annotations to add to the pod."""
 
 

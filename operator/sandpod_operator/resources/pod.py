@@ -3,6 +3,7 @@ podTemplate says.
 """
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from sandpod_crds.keys import bind_token, sha256_hex
@@ -13,6 +14,7 @@ from sandpod_crds.names import (
     BIND_SHA256_ENV,
     CONTROL_PORT,
     CONTROL_PORT_NAME,
+    GROUP,
     LABEL_NETWORK,
     LABEL_PROTECTED,
     LABEL_VERSION,
@@ -65,8 +67,9 @@ def build_pod(spec: SandboxSpec, *, frame: Frame, installation: Installation) ->
     template = spec.pod_template
     merged = merge(_base(spec, installation=installation), (template and template.spec) or {})
     _seal(merged, spec=spec, frame=frame, installation=installation)
-    annotations = dict(template.metadata.annotations) if template and template.metadata else {}
-    labels = dict(template.metadata.labels) if template and template.metadata else {}
+    theirs = template.metadata if template else None
+    annotations = _not_ours(theirs.annotations) if theirs else {}
+    labels = _not_ours(theirs.labels) if theirs else {}
     labels |= frame.labels
     annotations[ANNOTATION_SPEC_HASH] = spec_hash(spec)
     # Without the version: an operator's upgrade must not look like another pod.
@@ -118,6 +121,11 @@ def user_id(spec: SandboxSpec, *, installation: Installation) -> int:
     if spec.user == "root":
         return 0 if spec.isolation == "Strict" else installation.settings.defaults.user
     return spec.user or installation.settings.defaults.user
+
+
+def _not_ours(theirs: Mapping[str, str]) -> dict[str, str]:
+    # The CRD refuses our keys too, but not in what was there before it did. We believe what they say.
+    return {key: value for key, value in theirs.items() if not key.startswith(f"{GROUP}/")}
 
 
 def _base(spec: SandboxSpec, *, installation: Installation) -> Json:

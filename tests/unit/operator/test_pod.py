@@ -92,6 +92,16 @@ def test_labels_of_the_user_do_not_replace_ours() -> None:
     assert metadata["annotations"]["sandpod.dev/spec-hash"] != "0"
 
 
+def test_no_key_of_ours_is_taken_from_the_user() -> None:
+    # Each says something that the operator would believe.
+    theirs = {"sandpod.dev/claimed-at": "2026-11-18T12:00:00Z", "sandpod.dev/template": "[" * 100_000}
+    template = {"metadata": {"labels": {"sandpod.dev/pool-uid": "other"}, "annotations": theirs}}
+    metadata = build({"podTemplate": template})["metadata"]
+
+    assert not theirs.keys() & metadata["annotations"].keys()
+    assert "sandpod.dev/pool-uid" not in metadata["labels"]
+
+
 def test_values_from_secrets_are_the_kubelet_s_and_plain_ones_the_bind_s() -> None:
     spec = {
         "env": [

@@ -136,3 +136,7 @@ def test_only_a_sandbox_of_the_pod_s_name_is_an_earlier_sandbox() -> None:
     assert not of({}, ownerReferences=[{**owner, "apiVersion": "evil.dev/v1"}]).of_sandbox
     assert not of({}, ownerReferences=[{**owner, "controller": False}]).of_sandbox
     assert not of({}, ownerReferences=[]).of_sandbox
+
+
+def test_a_note_of_a_template_that_nobody_could_have_written_is_none() -> None:
+    assert of({}, annotations={"sandpod.dev/template": "[" * 100_000}).template is None
