@@ -177,9 +177,15 @@ class Draft:
         self._ready(False, reason, detail)
 
     def mark_replaced(self) -> None:
-        """The pod is given up before anybody worked in it: no failure, and no pause."""
+        """The pod is given up before anybody worked in it: no failure, and no pause after a change of the
+        spec. Without one there may be no end of it: somebody may change every pod that we make.
+        """
+        if self._old.observed_generation == self._generation:
+            self._slow_down()
+        else:
+            self._set(next_start_at=None)
         self._let_go()
-        self._set(phase=Phase.STARTING, next_start_at=None)
+        self._set(phase=Phase.STARTING)
         self._ready(False, Reason.REPLACED)
 
     def forgive(self) -> datetime | None:

@@ -4,6 +4,7 @@ that it comes out the same wherever the operator is killed on its way.
 
 import pytest
 from sandpod_crds.errors import ApiError, Forbidden, Invalid, Unavailable
+from sandpod_operator.objects import Json
 
 from tests.support.operator_objects import KEY
 from tests.support.operator_world import (
@@ -51,6 +52,20 @@ async def test_a_converged_sandbox_costs_nothing_however_often_it_is_looked_at()
     await world.wait(3600)
 
     assert world.api.calls == []
+
+
+async def test_pods_that_somebody_changes_again_and_again_are_replaced_ever_more_slowly() -> None:
+    def change_it(world: World, pod: Json) -> None:
+        if "deletionTimestamp" not in pod["metadata"]:
+            world.api.change(POD_PATH, {"metadata": {"annotations": {"sandpod.dev/pod-hash": "theirs"}}})
+
+    world = World()
+    world.kubelet = change_it
+    world.api.put(SANDBOX_PATH, new_sandbox())
+    await world.wait(3600)
+
+    assert len([call for call in world.api.calls if call == f"POST {POD_PATH.rpartition('/')[0]}"]) < 25
+    assert len(world.api.calls) < 200
 
 
 async def test_a_restarted_operator_writes_nothing_and_asks_nobody() -> None:
