@@ -28,7 +28,11 @@ class Resolver:
         self._metrics = metrics
         self._waker = Waker(kube=kube, metrics=metrics)
         self._leaving = LeavingPods()
-        self._room = Room(per_sandbox=settings.max_waiting_per_sandbox, total=settings.max_waiting)
+        self._room = Room(
+            per_sandbox=settings.max_waiting_per_sandbox,
+            per_namespace=settings.max_waiting_per_namespace,
+            total=settings.max_waiting,
+        )
         self._briefly = settings.ready_wait_seconds
         self._long = settings.wake_wait_seconds
 

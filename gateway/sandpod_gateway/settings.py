@@ -30,6 +30,7 @@ class Settings(BaseModel):
     # How long a request waits for a sandbox that wakes for it, how many may wait for one, and how many in all
     wake_wait_seconds: float = Field(default=60, ge=0, le=600)
     max_waiting_per_sandbox: int = Field(default=100, gt=0)
+    max_waiting_per_namespace: int = Field(default=500, gt=0)
     max_waiting: int = Field(default=2000, gt=0)
     # For how long a runtime is asked to stay awake for a request that is on its way: no longer than the
     # shortest `sleepAfter`, or a sandbox would sleep later than it was told to

@@ -35,14 +35,16 @@ class LeavingPods:
 
 
 class Room:
-    """Bounded per sandbox and in all, because each of those who wait holds a connection and what the client
-    has already sent of its body.
+    """Bounded per sandbox, per namespace and in all, because each of those who wait holds a connection and
+    what the client has already sent of its body. Who cannot be woken leaves room for other tenants.
     """
 
-    def __init__(self, *, per_sandbox: int, total: int) -> None:
+    def __init__(self, *, per_sandbox: int, per_namespace: int, total: int) -> None:
         self._per_sandbox = per_sandbox
         self._total = total
+        self._per_namespace = per_namespace
         self._waiting: Counter[Key] = Counter()
+        self._tenants: Counter[str] = Counter()
         self.waiting = 0
 
     @contextlib.contextmanager
@@ -53,20 +55,29 @@ class Room:
                 "taken: try again when it is awake",
                 cause="sandbox_full",
             )
+        namespace = key[0]
+        if self._tenants[namespace] >= self._per_namespace:
+            raise Full(
+                f"{self._per_namespace} requests wait here for sandboxes of the namespace "
+                f'"{namespace}" already, and more are not taken: try again when some are awake',
+                cause="namespace_full",
+            )
         if self.waiting >= self._total:
             raise Full(
                 f"{self._total} requests wait here for sandboxes to wake, and more are not taken now",
                 cause="gateway_full",
             )
         self._waiting[key] += 1
+        self._tenants[namespace] += 1
         self.waiting += 1
         try:
             yield
         finally:
             self.waiting -= 1
-            self._waiting[key] -= 1
-            if not self._waiting[key]:
-                del self._waiting[key]
+            for counter, name in ((self._waiting, key), (self._tenants, namespace)):
+                counter[name] -= 1
+                if not counter[name]:
+                    del counter[name]
 
     def is_empty(self, key: Key) -> bool:
         return key not in self._waiting

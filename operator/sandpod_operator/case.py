@@ -137,6 +137,9 @@ class Case(Questions):
         if pod is None or pod.ip is None or not pod.node_responds:
             return None
         binding = errand is Errand.BIND
+        if binding and pod.running_since is None:
+            # What listens before the runtime can have been started is something else, and gets no secret.
+            return None
         return Ask(
             errand=errand,
             pod_uid=pod.uid,

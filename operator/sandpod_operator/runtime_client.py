@@ -41,8 +41,10 @@ STAY_HOLDER = "wake"
 # For a connection in the cluster's own network. A lost packet must not cost the second that TCP would wait.
 CONNECT_SECONDS = 0.5
 ANSWER_SECONDS = 5.0
-# Requests at a time; a storm of starts takes turns.
+# Requests at a time; a storm of starts takes turns. A namespace has its share of them: what listens in its
+# pods may say nothing for as long as it can.
 MOST_AT_ONCE = 64
+MOST_FOR_A_NAMESPACE = 16
 LONGEST_ANSWER = 64 * 1024
 
 log = logging.getLogger(__name__)
@@ -67,6 +69,7 @@ class RuntimeClient:
         self._where = where or pod_address
         self._asking: dict[Key, tuple[Ask, asyncio.Task[None]]] = {}
         self._turns = asyncio.Semaphore(MOST_AT_ONCE)
+        self._shares: dict[str, asyncio.Semaphore] = {}
         self._session: aiohttp.ClientSession | None = None
 
     def __len__(self) -> int:
@@ -111,7 +114,8 @@ class RuntimeClient:
         self._answered(key, answer)
 
     async def _attempt_in_turn(self, ask: Ask) -> Answer | None:
-        async with self._turns:
+        share = self._shares.setdefault(ask.namespace, asyncio.Semaphore(MOST_FOR_A_NAMESPACE))
+        async with share, self._turns:
             try:
                 return await self._attempt(ask)
             except (aiohttp.ClientError, OSError, TimeoutError):

@@ -213,7 +213,7 @@ def test_a_pod_that_did_not_take_a_request_is_left_alone_for_a_while(clock: Cloc
 
 
 def test_so_many_may_wait_for_one_sandbox_and_so_many_in_all() -> None:
-    room = Room(per_sandbox=2, total=3)
+    room = Room(per_sandbox=2, per_namespace=9, total=3)
     with room.enter(KEY), room.enter(KEY):
         with pytest.raises(Full, match='2 requests wait here for sandbox "hello" already'), room.enter(KEY):
             pass
@@ -226,6 +226,16 @@ def test_so_many_may_wait_for_one_sandbox_and_so_many_in_all() -> None:
         assert room.waiting == 2
     assert room.is_empty(KEY)
     assert (room.waiting, vars(room)["_waiting"]) == (0, {})
+
+
+def test_a_namespace_whose_sandboxes_do_not_wake_leaves_room_for_others() -> None:
+    room = Room(per_sandbox=2, per_namespace=3, total=9)
+    with room.enter(("mine", "a")), room.enter(("mine", "a")), room.enter(("mine", "b")):
+        with pytest.raises(Full, match='of the namespace "mine" already'), room.enter(("mine", "c")):
+            pass
+        with room.enter(("yours", "a")):
+            assert room.waiting == 4
+    assert vars(room)["_tenants"] == {}
 
 
 def test_all_waits_of_a_request_together_take_no_longer_than_one(clock: Clock) -> None:

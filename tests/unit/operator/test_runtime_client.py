@@ -14,7 +14,7 @@ from sandpod_crds.keys import bind_token, credential
 from sandpod_operator.metrics import Metrics
 from sandpod_operator.observations import Answer, Errand, Key, Outcome, SetupResult
 from sandpod_operator.plan import Ask
-from sandpod_operator.runtime_client import LONGEST_ANSWER, RuntimeClient, pod_address
+from sandpod_operator.runtime_client import LONGEST_ANSWER, MOST_AT_ONCE, RuntimeClient, pod_address
 
 from tests.support.operator_objects import KEY, NOW, POD_UID, UID
 
@@ -397,3 +397,32 @@ async def test_what_a_hostile_runtime_says_fits_into_a_status(bench: Bench, ask:
         text.encode()
         assert "\0" not in text
         assert len(text) <= 4096
+
+
+async def test_a_namespace_whose_pods_say_nothing_does_not_hold_up_others(bench: Bench) -> None:
+    """Its pods accept connections and never answer; another tenant's runtime is asked all the same."""
+    held: list[asyncio.StreamWriter] = []
+
+    async def hold(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        held.append(writer)
+
+    silent = await asyncio.start_server(hold, host="127.0.0.1", port=0)
+    where = {"10.1.0.8": silent.sockets[0].getsockname()[1], "10.1.0.7": bench.runtime.port}
+    client = RuntimeClient(
+        key=SECRET,
+        answered=lambda key, answer: bench.answers.put_nowait((key, answer)),
+        metrics=bench.metrics,
+        now=lambda: NOW,
+        where=lambda ip: f"127.0.0.1:{where[ip]}",
+    )
+    for number in range(MOST_AT_ONCE + 1):
+        client.want(Key("hostile", f"box-{number}"), replace(ASK, namespace="hostile", ip="10.1.0.8"))
+    bench.runtime.binds = [says(200, {"runtimeVersion": "1"})]
+    client.want(KEY, ASK)
+    answer = await bench.answer()
+    await client.close()
+    for writer in held:
+        writer.close()
+    silent.close()
+
+    assert answer.outcome is Outcome.DONE
