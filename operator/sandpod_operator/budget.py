@@ -4,10 +4,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from decimal import Decimal
 from typing import Any, cast
 
-from sandpod_crds.names import RUNTIME_COMMAND
-
 from .objects import Json, entries
 from .quantities import Amount, in_words, parse
+from .resources.runtime_mount import copier
 from .settings import Installation
 
 # Without a limit a container takes of these what it likes; of all else, none.
@@ -20,7 +19,8 @@ def over_budget(pod: Json, *, most: Mapping[str, Amount], installation: Installa
     understood is too much.
     """
     containers = entries(pod["spec"], "containers")
-    initial = [c for c in entries(pod["spec"], "initContainers") if not _is_ours(c, installation)]
+    ours = copier(installation.settings)
+    initial = [each for each in entries(pod["spec"], "initContainers") if each != ours]
     for name, allowed in most.items():
         here = f"{name} may be {allowed} at most (maxResources)"
         without = [each["name"] for each in (*containers, *initial) if _limit(each, name) is None]
@@ -49,13 +49,6 @@ def _peak(containers: Iterable[Json], initial: Iterable[Json], name: str) -> Dec
         if container.get("restartPolicy") == "Always":
             staying += amount
     return max(peak, staying + sum(parse(_limit(each, name) or 0) for each in containers))
-
-
-def _is_ours(container: Json, installation: Installation) -> bool:
-    """What copies the runtime into the pod is over in a moment, and not the user's."""
-    command: Any = container.get("command")
-    ours = isinstance(command, list) and cast("list[Any]", command)[:1] == [RUNTIME_COMMAND]
-    return ours and container.get("image") == installation.settings.runtime_image
 
 
 def _limit(container: Json, name: str) -> Any:

@@ -14,6 +14,7 @@ from sandpod_crds.models import DEFAULT_SLEEP_AFTER, SandboxPolicy, SandboxPolic
 from .budget import over_budget
 from .objects import Json, entries, section
 from .quantities import Amount, parse
+from .resources.runtime_mount import copier
 from .settings import Installation
 
 # So many complaints go into one message, and so much of each thing that others have written.
@@ -148,9 +149,9 @@ def _number(policy: SandboxPolicySpec, standing: Standing) -> Iterator[Complaint
 def _images(pod: Json, policy: SandboxPolicySpec, installation: Installation) -> Iterator[Complaint]:
     if policy.allowed_images is None:
         return
-    own = (installation.settings.sandbox_image, installation.settings.runtime_image)
-    for image in sorted(set(_images_of(pod))):
-        if image not in own and not any(fnmatchcase(image, pattern) for pattern in policy.allowed_images):
+    own = installation.settings.sandbox_image
+    for image in sorted(set(_images_of(pod, installation))):
+        if image != own and not any(fnmatchcase(image, pattern) for pattern in policy.allowed_images):
             yield Complaint(
                 "image",
                 f"the image {_short(image)} is none of those that are allowed (allowedImages); choose one "
@@ -158,15 +159,20 @@ def _images(pod: Json, policy: SandboxPolicySpec, installation: Installation) ->
             )
 
 
-def _images_of(pod: Json) -> Iterator[str]:
-    spec = pod["spec"]
+def _images_of(pod: Json, installation: Installation) -> Iterator[str]:
+    """But for the runtime's own, from which it comes into the pod."""
+    spec, ours = pod["spec"], copier(installation.settings)
     for container in (*entries(spec, "containers"), *entries(spec, "initContainers")):
-        # One without an image is not valid, and the API server will say so.
-        yield str(container.get("image", ""))
+        if container != ours:
+            # One without an image is not valid, and the API server will say so.
+            yield str(container.get("image", ""))
     for volume in entries(spec, "volumes"):
         source = volume.get("image")
         if isinstance(source, dict):
-            yield str(section(volume, "image").get("reference", ""))
+            reference = str(section(volume, "image").get("reference", ""))
+            # Nothing is run of it.
+            if reference != installation.settings.runtime_image:
+                yield reference
 
 
 def _volume(spec: SandboxSpec, policy: SandboxPolicySpec, standing: Standing | None) -> Iterator[Complaint]:

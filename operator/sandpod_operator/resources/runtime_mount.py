@@ -37,7 +37,7 @@ def add_runtime(spec: Json, container: Json, *, installation: Installation) -> N
         volume["emptyDir"] = {}
         # First of all: another init container may want the runtime too.
         others = [each for each in entries(spec, "initContainers") if each["name"] != RUNTIME_CONTAINER]
-        spec["initContainers"] = [_copier(settings), *others]
+        spec["initContainers"] = [copier(settings), *others]
     mount(spec, container, volume=volume, at=at)
     # The sandbox may have a workspace, or a podTemplate bring one.
     if all(each["mountPath"] != WORKSPACE_DIRECTORY for each in entries(container, "volumeMounts")):
@@ -64,7 +64,8 @@ def _version(text: str) -> tuple[int, int]:
     return (int(found[1]), int(found[2])) if found else (0, 0)
 
 
-def _copier(settings: Settings) -> Json:
+def copier(settings: Settings) -> Json:
+    """The container that copies the runtime into the pod, and is over in a moment."""
     return {
         "name": RUNTIME_CONTAINER,
         "image": settings.runtime_image,

@@ -9,6 +9,7 @@ from sandpod_crds.models import SandboxPolicy, SandboxSpec
 from sandpod_operator.kinds import slim_namespace
 from sandpod_operator.objects import Json
 from sandpod_operator.policy import Denial, Standing, idle_limit, in_force, judge, selects
+from sandpod_operator.resources.runtime_mount import copier
 from sandpod_operator.settings import Installation, RuntimeMount, Settings
 
 INSTALLATION = Installation(
@@ -279,17 +280,30 @@ def test_a_volume_that_is_there_locks_nobody_out_but_may_not_grow(size: str, den
 
 
 def test_the_container_that_brings_the_runtime_does_not_count() -> None:
-    copier: Json = {
-        "name": "sandpod-runtime",
-        "image": "sandpod/runtime:1",
-        "command": ["/opt/sandpod/bin/sandpod-runtime", "--copy-to", "/mnt"],
-    }
     rules = policy(maxResources=LIMITS, allowedImages=["example.com/*"])
 
-    assert judged(rules, made=pod(initContainers=[copier])) is None
-    denial = judged(rules, made=pod(initContainers=[{**copier, "command": ["sh"]}]))
-    assert denial is not None
-    assert "sandpod-runtime has no limit" in denial.message
+    assert judged(rules, made=pod(initContainers=[copier(INSTALLATION.settings)])) is None
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"name": "mine"},
+        {"command": ["sh"]},
+        {"restartPolicy": "Always"},
+        {"resources": {"limits": {"memory": "1Ti"}}},
+    ],
+)
+def test_one_that_only_looks_like_it_counts_as_any_other(change: Json) -> None:
+    made = pod(initContainers=[{**copier(INSTALLATION.settings), **change}])
+
+    too_much = judged(policy(maxResources=LIMITS), made=made)
+    unknown = judged(policy(allowedImages=["example.com/*"]), made=made)
+
+    assert too_much is not None
+    assert "has no limit" in too_much.message
+    assert unknown is not None
+    assert "sandpod/runtime:1" in unknown.message
 
 
 def test_init_containers_that_stay_count_beside_the_others_and_those_that_end_do_not() -> None:
