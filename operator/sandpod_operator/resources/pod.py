@@ -34,6 +34,8 @@ from .requirements import requirements
 from .runtime_mount import add_runtime, has_runtime, mount
 
 GRACE_SECONDS = 30
+# What ends in a minute has ended. Until then nothing else starts, and the node cannot be cleared.
+MOST_GRACE_SECONDS = 60
 # With these a pod leaves its own walls: the control port would be the node's, or other processes in reach.
 HOST_FIELDS = ("hostNetwork", "hostPID", "hostIPC", "shareProcessNamespace")
 # The part of the spec that a pod, or its bind, is made from. A change needs a new pod.
@@ -183,6 +185,9 @@ def _seal(merged: Json, *, spec: SandboxSpec, frame: Frame, installation: Instal
     if strict:
         merged["hostUsers"] = False
     merged["restartPolicy"] = "Never"
+    grace = merged.get("terminationGracePeriodSeconds")
+    if isinstance(grace, int) and grace > MOST_GRACE_SECONDS:
+        merged["terminationGracePeriodSeconds"] = MOST_GRACE_SECONDS
     merged["automountServiceAccountToken"] = False
     merged["securityContext"] = {
         **section(merged, "securityContext"),

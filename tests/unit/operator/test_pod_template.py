@@ -217,6 +217,11 @@ def test_what_the_template_may_set_is_in_the_pod_and_not_said_to_be_overridden()
     assert [each["name"] for each in made["spec"]["containers"]] == ["sandbox", "sidecar"]
 
 
+@pytest.mark.parametrize(("theirs", "ours"), [(5, 5), (60, 60), (31_536_000, 60)])
+def test_a_pod_has_a_minute_at_most_to_end(theirs: int, ours: int) -> None:
+    assert build({"terminationGracePeriodSeconds": theirs})["spec"]["terminationGracePeriodSeconds"] == ours
+
+
 def build(spec: Json, *, image: str = "sandpod/sandbox:0.1.0") -> Json:
     return case_of(sandbox({"image": image, "podTemplate": {"spec": spec}})).wanted_pod
 
