@@ -4,10 +4,12 @@ import contextlib
 import time
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Generator
-from typing import Final
+from typing import Final, TypeVar
 
 from .errors import NotReady
 from .routes import Key
+
+T = TypeVar("T")
 
 # A runtime that says it is going to sleep never comes back. Its pod is out of the table long before this.
 CERTAIN_SECONDS: Final = 60.0
@@ -74,13 +76,17 @@ class Room:
             yield
         finally:
             self.waiting -= 1
-            for counter, name in ((self._waiting, key), (self._tenants, namespace)):
-                counter[name] -= 1
-                if not counter[name]:
-                    del counter[name]
+            _leave(self._waiting, key)
+            _leave(self._tenants, namespace)
 
     def is_empty(self, key: Key) -> bool:
         return key not in self._waiting
+
+
+def _leave(counter: Counter[T], name: T) -> None:
+    counter[name] -= 1
+    if not counter[name]:
+        del counter[name]
 
 
 class Full(NotReady):
