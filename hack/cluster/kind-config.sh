@@ -14,6 +14,7 @@ kubeadmConfigPatches:
 - |
   kind: KubeletConfiguration
   failCgroupV1: false
+  maxPods: 250   # a warm pool for a storm of claims is many small pods
 # Who wrote what, for tests and the benchmark that count API writes (audit-log.sh). RFC 6902, as a merge would replace
 # the arguments that kind itself gives.
 kubeadmConfigPatchesJSON6902:
