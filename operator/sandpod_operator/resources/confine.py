@@ -78,6 +78,8 @@ def refuse_ways_out(spec: Json) -> None:
 
 
 def _ways_out(spec: Json) -> Iterator[str]:
+    if spec.get("nodeName"):
+        yield "nodeName passes over the scheduler, and what it looks at: remove it, use nodeSelector"
     for volume in entries(spec, "volumes"):
         where = f"volumes[{volume['name']}]"
         kinds = [kind for kind, source in volume.items() if kind != "name" and source is not None]

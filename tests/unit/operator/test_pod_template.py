@@ -134,6 +134,7 @@ def test_what_keeps_a_sandbox_contained_wins_and_is_said(spec: Json) -> None:
 @pytest.mark.parametrize(
     ("spec", "sentence"),
     [
+        ({"nodeName": "node-1"}, "podTemplate.spec.nodeName passes over the scheduler"),
         (
             {"volumes": [{"name": "node", "hostPath": {"path": "/"}}]},
             "podTemplate.spec.volumes[node] is a hostPath: remove it",
