@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from ipaddress import ip_network
-from typing import NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
 from sandpod_crds import durations
 from sandpod_crds.models import DEFAULT_SLEEP_AFTER, SandboxPolicy, SandboxPolicySpec, SandboxSpec
@@ -128,6 +128,7 @@ def _complaints(
     for sentence in over_budget(pod, most=policy.max_resources or {}, installation=installation):
         yield Complaint("resources", sentence)
     yield from _volume(spec, policy, standing)
+    yield from _ephemeral_volumes(pod, policy)
     yield from _wakefulness(spec, policy)
     yield from _walls(spec, pod, policy)
     yield from _network(spec, policy)
@@ -185,6 +186,30 @@ def _volume(spec: SandboxSpec, policy: SandboxPolicySpec, standing: Standing | N
         yield Complaint(
             "workspace", f"workspace.size is {size} and may be {most} at most (maxWorkspaceSize); lower it"
         )
+
+
+def _ephemeral_volumes(pod: Json, policy: SandboxPolicySpec) -> Iterator[Complaint]:
+    """Those that a podTemplate asks for. Nothing has looked at them yet."""
+    most = policy.max_workspace_size
+    if most is None:
+        return
+    for volume in entries(pod["spec"], "volumes"):
+        where = f"podTemplate.spec.volumes[{_short(str(volume.get('name')))}]"
+        size: Any = volume.get("ephemeral")
+        if size is None:
+            continue
+        for name in ("volumeClaimTemplate", "spec", "resources", "requests", "storage"):
+            size = cast("Json", size).get(name) if isinstance(size, dict) else None
+        try:
+            fits = parse(size) <= parse(most)
+        except (ValueError, TypeError):
+            yield Complaint("podTemplate", f"{where} has a size that is not to be understood; correct it")
+            continue
+        if not fits:
+            sentence = (
+                f"{where} is {_short(str(size))} and may be {most} at most (maxWorkspaceSize); lower it"
+            )
+            yield Complaint("podTemplate", sentence)
 
 
 def _wakefulness(spec: SandboxSpec, policy: SandboxPolicySpec) -> Iterator[Complaint]:

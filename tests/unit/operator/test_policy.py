@@ -279,6 +279,33 @@ def test_a_volume_that_is_there_locks_nobody_out_but_may_not_grow(size: str, den
     assert (denial is not None) is denied
 
 
+@pytest.mark.parametrize(
+    ("size", "says"),
+    [
+        ("10Gi", None),
+        ("11Gi", "podTemplate.spec.volumes[big] is 11Gi and may be 10Gi at most (maxWorkspaceSize)"),
+        (None, "not to be understood"),
+        (["1Gi"], "not to be understood"),
+        ("large", "not to be understood"),
+    ],
+)
+def test_a_volume_that_a_pod_template_makes_is_held_to_the_size_as_well(size: Any, says: str | None) -> None:
+    claim = {"spec": {"resources": {"requests": {"storage": size}}}}
+    made = pod(volumes=[{"name": "big", "ephemeral": {"volumeClaimTemplate": claim}}, {"name": "other"}])
+
+    denial = judged(policy(maxWorkspaceSize="10Gi"), made=made)
+
+    assert (says in denial.message) if says and denial else denial is says
+    assert judged(policy(), made=made) is None
+
+
+@pytest.mark.parametrize("broken", ["text", 3, {"volumeClaimTemplate": ["a"]}])
+def test_one_that_makes_no_sense_is_denied_and_no_error(broken: Any) -> None:
+    made = pod(volumes=[{"name": "v", "ephemeral": broken}])
+
+    assert judged(policy(maxWorkspaceSize="10Gi"), made=made) is not None
+
+
 def test_the_container_that_brings_the_runtime_does_not_count() -> None:
     rules = policy(maxResources=LIMITS, allowedImages=["example.com/*"])
 
