@@ -12,6 +12,9 @@ Key = TypeVar("Key")
 
 FIRST_RETRY = 0.1
 LONGEST_RETRY = 60.0
+# What happens to a key that fails brings it back no sooner than so long after its last failure. What has
+# happened may help; but events that its own work causes must not make it busy.
+LONGEST_HOLD = 1.0
 # Beyond this the delay is the longest anyway, and 2**1024 is no float any more.
 MOST_DOUBLINGS = 16
 
@@ -38,6 +41,8 @@ class WorkQueue(Generic[Key]):
         self._working: dict[Key, float] = {}
         self._again: set[Key] = set()
         self._failures: dict[Key, int] = {}
+        # Until when keys that failed are not looked at, whoever asks for it
+        self._held: dict[Key, float] = {}
         self._due: dict[Key, float] = {}
         self._heap: list[tuple[float, int, Key]] = []
         self._sequence = 0
@@ -57,6 +62,11 @@ class WorkQueue(Generic[Key]):
         return max((now - since for since in firsts), default=0.0)
 
     def add(self, key: Key) -> None:
+        """Look at the key now, or as soon after a failure as may be."""
+        held = self._held.get(key, 0.0)
+        if self._clock.time() < held:
+            self._add_at(key, held)
+            return
         # What a delayed look at the key would have found, this one finds.
         self._due.pop(key, None)
         if key in self._working:
@@ -70,14 +80,7 @@ class WorkQueue(Generic[Key]):
         if seconds <= 0:
             self.add(key)
             return
-        when = self._clock.time() + seconds
-        if key in self._waiting or self._due.get(key, when + 1) <= when:
-            return
-        self._due[key] = when
-        self._sequence += 1
-        heapq.heappush(self._heap, (when, self._sequence, key))
-        self._prune()
-        self._arm()
+        self._add_at(key, self._clock.time() + seconds)
 
     def retry(self, key: Key, *, at_least: float = 0.0) -> float:
         """Look at the key again after a failure; returns in how many seconds."""
@@ -87,12 +90,14 @@ class WorkQueue(Generic[Key]):
         doubled = FIRST_RETRY * 2 ** min(failures, MOST_DOUBLINGS)
         delay = min(doubled, LONGEST_RETRY) * (0.75 + self._jitter() / 4)
         delay = max(delay, at_least)
+        self._held[key] = self._clock.time() + max(min(delay, LONGEST_HOLD), at_least)
         self.add_after(key, delay)
         return delay
 
     def forget(self, key: Key) -> None:
         """The key's work succeeded: its next failure is a first one."""
         self._failures.pop(key, None)
+        self._held.pop(key, None)
 
     async def get(self) -> Key:
         """The next key. Whoever gets it calls `done` when finished with it."""
@@ -107,12 +112,23 @@ class WorkQueue(Generic[Key]):
             self._again.discard(key)
             self.add(key)
 
+    def _add_at(self, key: Key, when: float) -> None:
+        if key in self._waiting or self._due.get(key, when + 1) <= when:
+            return
+        self._due[key] = when
+        self._sequence += 1
+        heapq.heappush(self._heap, (when, self._sequence, key))
+        self._prune()
+        self._arm()
+
     def _fire(self) -> None:
         self._timer = None
         now = self._clock.time()
         while self._heap and self._heap[0][0] <= now:
             when, _, key = heapq.heappop(self._heap)
             if self._due.get(key) == when:
+                # First: one that is held meanwhile gets a later time.
+                del self._due[key]
                 self.add(key)
         self._arm()
 

@@ -40,7 +40,7 @@ async def test_a_status_never_lands_on_a_newer_sandbox_of_the_name() -> None:
             world.api.put(SANDBOX_PATH, new_sandbox({"image": "new:1"}))
 
     world.api.before = replaced_meanwhile
-    await world.settle()
+    await world.wait(1)
 
     assert world.ready() == RUNNING
     assert world.status["image"] == "new:1"

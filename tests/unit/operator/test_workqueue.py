@@ -6,7 +6,7 @@ from itertools import pairwise
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, rule
-from sandpod_operator.workqueue import FIRST_RETRY, LONGEST_RETRY, WorkQueue
+from sandpod_operator.workqueue import FIRST_RETRY, LONGEST_HOLD, LONGEST_RETRY, WorkQueue
 
 from tests.support.fake_clock import FakeClock
 
@@ -123,6 +123,92 @@ async def test_one_key_s_failures_do_not_delay_another() -> None:
     assert queue.retry("b") == FIRST_RETRY
 
 
+async def fail(queue: WorkQueue[str], *, at_least: float = 0.0) -> float:
+    """A worker takes the key and fails; returns after which pause it comes back."""
+    key = await take(queue)
+    delay = queue.retry(key, at_least=at_least)
+    queue.done(key)
+    return delay
+
+
+async def test_events_bring_a_key_that_fails_back_once_a_second_and_not_at_once() -> None:
+    queue, clock = make_queue()
+    tries = 0
+    for _ in range(1000):
+        queue.add("a")
+        if len(queue):
+            tries += 1
+            await fail(queue)
+        clock.advance(0.01)
+
+    # With the first ones, whose pauses are shorter
+    assert tries <= 15
+    clock.advance(LONGEST_HOLD)
+    assert await take(queue) == "a"
+
+
+async def test_a_key_that_conflicts_once_is_back_after_a_moment() -> None:
+    queue, clock = make_queue()
+    queue.add("a")
+    await fail(queue)
+    queue.add("a")
+    assert len(queue) == 0
+    clock.advance(FIRST_RETRY)
+
+    assert await take(queue) == "a"
+
+
+async def test_a_change_does_not_wait_for_the_end_of_a_long_pause() -> None:
+    queue, clock = make_queue()
+    queue.add("a")
+    while await fail(queue) < LONGEST_RETRY:
+        clock.advance(LONGEST_RETRY)
+    clock.advance(5)
+    queue.add("a")
+
+    assert await take(queue) == "a"
+
+
+async def test_what_was_planned_before_a_failure_waits_as_well() -> None:
+    queue, clock = make_queue()
+    queue.add("a")
+    key = await take(queue)
+    queue.add("a")
+    queue.retry(key)
+    queue.done(key)
+    queue.add_after("a", FIRST_RETRY / 2)
+    clock.advance(FIRST_RETRY * 0.9)
+    assert len(queue) == 0
+    clock.advance(FIRST_RETRY)
+
+    assert await take(queue) == "a"
+
+
+async def test_no_event_shortens_the_pause_that_the_api_server_asks_for() -> None:
+    queue, clock = make_queue()
+    queue.add("a")
+    await fail(queue, at_least=7)
+    queue.add("a")
+    clock.advance(6.9)
+    assert len(queue) == 0
+    clock.advance(0.1)
+
+    assert await take(queue) == "a"
+
+
+async def test_a_key_that_succeeds_is_held_no_longer() -> None:
+    queue, clock = make_queue()
+    queue.add("a")
+    await fail(queue)
+    clock.advance(FIRST_RETRY)
+    assert await take(queue) == "a"
+    queue.forget("a")
+    queue.done("a")
+    queue.add("a")
+
+    assert await take(queue) == "a"
+
+
 async def test_the_age_of_the_oldest_key_counts_waiting_and_work() -> None:
     queue, clock = make_queue()
     assert queue.oldest() == 0
@@ -166,6 +252,7 @@ class Queueing(RuleBasedStateMachine):
         self.queue, self.clock = make_queue()
         self.working: set[str] = set()
         self.asked: dict[str, float] = {}
+        self.held: dict[str, float] = {}
 
     @rule(target=keys, name=st.sampled_from("abcde"))
     def name_a_key(self, name: str) -> str:
@@ -174,13 +261,16 @@ class Queueing(RuleBasedStateMachine):
     @rule(key=keys)
     def add(self, key: str) -> None:
         self.queue.add(key)
-        self.asked[key] = self.clock.time()
+        self.ask(key, self.clock.time())
 
     @rule(key=keys, quarters=st.integers(min_value=0, max_value=40))
     def add_after(self, key: str, quarters: int) -> None:
         seconds = quarters / 4
         self.queue.add_after(key, seconds)
-        due = self.clock.time() + seconds
+        self.ask(key, self.clock.time() + seconds)
+
+    def ask(self, key: str, due: float) -> None:
+        due = max(due, self.held.get(key, 0.0))
         self.asked[key] = min(self.asked.get(key, due), due)
 
     @rule(quarters=st.integers(min_value=0, max_value=20))
@@ -198,7 +288,20 @@ class Queueing(RuleBasedStateMachine):
     @rule()
     def a_worker_is_done(self) -> None:
         if self.working:
-            self.queue.done(self.working.pop())
+            key = self.working.pop()
+            self.queue.forget(key)
+            self.held.pop(key, None)
+            self.queue.done(key)
+
+    @rule(at_least=st.sampled_from([0.0, 2.5]))
+    def a_worker_fails(self, at_least: float) -> None:
+        if self.working:
+            key = self.working.pop()
+            delay = self.queue.retry(key, at_least=at_least)
+            self.queue.done(key)
+            self.held[key] = self.clock.time() + max(min(delay, LONGEST_HOLD), at_least)
+            due = self.clock.time() + delay
+            self.asked[key] = max(min(self.asked.get(key, due), due), self.held[key])
 
     @invariant()
     def nothing_is_forgotten(self) -> None:
