@@ -57,7 +57,10 @@ def end_in_time(case: Case) -> Plan | None:
     if deadline is None or case.now < deadline:
         return None
     case.tell(Reason.EXPIRED, sentence(Reason.EXPIRED, pod="", detail=_which(case)), tone=Tone.NORMAL)
-    return case.depart(Write(verb=Verb.DELETE, kind=SANDBOX, name=case.sandbox.metadata.name, uid=case.uid))
+    found = case.sandbox.metadata
+    # Of this version only: somebody may have asked it awake a moment ago.
+    version = found.resource_version
+    return case.depart(Write(verb=Verb.DELETE, kind=SANDBOX, name=found.name, uid=found.uid, version=version))
 
 
 def stay_asleep(case: Case) -> Plan | None:

@@ -12,7 +12,7 @@ from sandpod_crds.errors import ApiError, Conflict, NotFound
 from sandpod_crds.models import Sandbox, SandboxStatus
 
 from .cluster import Cluster
-from .kinds import CLAIM, POD, Kind
+from .kinds import CLAIM, NETWORK_POLICY, POD, Kind
 from .metrics import Metrics
 from .objects import Json, owner_uid, section, uid_of
 from .observations import Key
@@ -24,6 +24,12 @@ from .status import status_patch, summary
 from .store import Store
 
 log = logging.getLogger(__name__)
+
+TAKEN = {
+    POD.plural: Reason.NAME_TAKEN,
+    CLAIM.plural: Reason.CLAIM_TAKEN,
+    NETWORK_POLICY.plural: Reason.POLICY_TAKEN,
+}
 
 
 class Teller(Protocol):
@@ -123,14 +129,14 @@ class Executor:
                 self._store.cache(kind).observe(found)
         except NotFound:
             return
-        why = stranger(found, sandbox_uid=sandbox.metadata.uid, heirless=kind is CLAIM)
+        why = stranger(found, sandbox_uid=sandbox.metadata.uid, heirless=kind is not POD)
         if why is None:
             self._store.drop_refusal(key, kind.plural)
             # Also one that we believed gone: not to take note would be to create it again and again.
             self._store.cache(kind).observe(found)
             return
         refused = make_refusal(
-            Reason.NAME_TAKEN if kind is POD else Reason.CLAIM_TAKEN,
+            TAKEN[kind.plural],
             why,
             subject=_subject(kind, sandbox),
             now=self._now(),
@@ -142,10 +148,7 @@ class Executor:
         path = write.kind.path(key.namespace, write.name)
         self._metrics.api_writes.add(verb=write.verb.value, resource=write.kind.plural)
         try:
-            if write.verb is Verb.APPLY:
-                written = await self._cluster.apply(path, write.body)
-            else:
-                written = await self._cluster.patch(path, write.body)
+            written = await self._cluster.patch(path, write.body)
         except NotFound:
             uid = section(write.body, "metadata").get("uid")
             if uid is None:
@@ -185,24 +188,35 @@ class Executor:
     async def _delete(self, write: Write, *, key: Key) -> None:
         assert write.uid is not None
         where = Key(key.namespace, write.name)
-        await self._delete_object(write.kind, where, uid=write.uid, grace_seconds=None)
+        await self._delete_object(write.kind, where, uid=write.uid, version=write.version)
 
     async def _remove_pod(self, removal: Removal, *, key: Key) -> bool:
         where = Key(key.namespace, removal.name)
         grace_seconds = 0 if removal.force else None
         return await self._delete_object(POD, where, uid=removal.uid, grace_seconds=grace_seconds)
 
-    async def _delete_object(self, kind: Kind, where: Key, *, uid: str, grace_seconds: int | None) -> bool:
+    async def _delete_object(
+        self,
+        kind: Kind,
+        where: Key,
+        *,
+        uid: str,
+        version: str | None = None,
+        grace_seconds: int | None = None,
+    ) -> bool:
         self._metrics.api_writes.add(verb="delete", resource=kind.plural)
         try:
             answer = await self._cluster.delete(
-                kind.path(where.namespace, where.name), uid=uid, grace_seconds=grace_seconds
+                kind.path(where.namespace, where.name),
+                uid=uid,
+                version=version,
+                grace_seconds=grace_seconds,
             )
         except NotFound:
             self._store.deleted(kind, where, uid=uid)
             return True
         except Conflict as error:
-            # Another of this name is there. Whatever else is in the way may pass.
+            # Another of this name is there. Whatever else is in the way may pass, or needs another look.
             if "UID in precondition" not in error.message:
                 raise
             self._store.deleted(kind, where, uid=uid)

@@ -56,8 +56,9 @@ class Write:
     kind: Kind
     name: str
     body: Json = field(default_factory=Json)
-    # For a deletion: of this very object.
+    # For a deletion: of this very object, and with a version only as long as nobody has changed it.
     uid: str | None = None
+    version: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -282,3 +282,20 @@ async def test_a_pod_that_was_believed_gone_is_found_again() -> None:
 
     assert world.ready() == RUNNING
     assert len(world.api.calls) < 15
+
+
+async def test_a_wake_that_comes_just_before_the_end_of_a_long_sleep_saves_the_sandbox() -> None:
+    world = World()
+    await create(world, {**VOLUME, "lifetime": {"deleteAfterAsleep": "100s"}})
+    await fall_asleep(world)
+
+    def wake_first(_: int, call: str) -> None:
+        if call == f"DELETE {SANDBOX_PATH}":
+            world.api.before = lambda number, call: None
+            world.ask_awake("just in time")
+
+    world.api.before = wake_first
+    await world.wait(100)
+
+    assert world.api.calls.count(f"DELETE {SANDBOX_PATH}") == 1
+    assert world.ready() == RUNNING
