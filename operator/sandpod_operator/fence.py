@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 from sandpod_crds.names import LABEL_NETWORK
 
 from .kinds import NETWORK_POLICY, POD
-from .objects import Json
+from .objects import Json, uid_of
 from .plan import Plan, Verb, Write
 from .pool.wall import network_id
+from .refusals import stranger
 from .resources.network_policy import build_network_policy, is_as_wanted, policy_name
 
 if TYPE_CHECKING:
@@ -31,10 +32,20 @@ def fence_the_network(case: "Case") -> Plan | None:
         return _come_over(case)
     refusal = case.refusal_of(NETWORK_POLICY)
     if refusal is None:
-        name = wanted["metadata"]["name"]
-        return case.write(Write(verb=Verb.APPLY, kind=NETWORK_POLICY, name=name, body=wanted))
+        return case.write(_put_up(found, wanted, case))
     # No sandbox begins without its wall; one that runs goes on, and says so.
     return None if pod is not None else case.wait(refusal.reason, refusal.message, until=refusal.retry_at)
+
+
+def _put_up(found: Json | None, wanted: Json, case: "Case") -> Write:
+    """Over what is ours, or was an earlier sandbox's; never over what somebody else has put there, which the
+    watch does not show.
+    """
+    metadata = wanted["metadata"]
+    if found is None or stranger(found, sandbox_uid=case.uid, heirless=True) is not None:
+        return Write(verb=Verb.CREATE, kind=NETWORK_POLICY, name=metadata["name"], body=wanted)
+    body: Json = {**wanted, "metadata": {**metadata, "uid": uid_of(found)}}
+    return Write(verb=Verb.PATCH, kind=NETWORK_POLICY, name=metadata["name"], body=body)
 
 
 def _is_behind_its_pools_wall(case: "Case") -> bool:

@@ -42,8 +42,6 @@ class Removal:
 
 class Verb(StrEnum):
     CREATE = "create"
-    # Server-side apply: made when it is not there, and put right when somebody has changed it.
-    APPLY = "apply"
     PATCH = "patch"
     DELETE = "delete"
 

@@ -31,6 +31,7 @@ class Reason(StrEnum):
     FORBIDDEN = "Forbidden"
     NAMESPACE_TERMINATING = "NamespaceTerminating"
     NAME_TAKEN = "NameTaken"
+    POLICY_TAKEN = "PolicyTaken"
     EARLIER_POD = "EarlierPod"
     POD_DELETED = "PodDeleted"
     EVICTED = "Evicted"
@@ -136,6 +137,8 @@ SENTENCES: Final[dict[Reason, str]] = {
     Reason.NAMESPACE_TERMINATING: "The namespace is being deleted, and the sandbox with it.",
     Reason.NAME_TAKEN: "The pod {pod} is there already and is not this sandbox's: {detail} Delete that "
     "pod, or give the sandbox another name.",
+    Reason.POLICY_TAKEN: "A NetworkPolicy has the name of this sandbox's own and is not this sandbox's: "
+    "{detail} Delete that policy, or give the sandbox another name.",
     Reason.EARLIER_POD: "The pod of an earlier sandbox of this name is going away.",
     Reason.POD_DELETED: f"The pod was deleted: {{detail}} {_AGAIN}",
     Reason.EVICTED: f"The node evicted the pod: {{detail}} {_AGAIN}",

@@ -25,6 +25,7 @@ PAUSES = {
     Reason.INVALID_POD_TEMPLATE: LONGEST_PAUSE,
     Reason.INVALID_CLAIM: LONGEST_PAUSE,
     Reason.CLAIM_TAKEN: timedelta(seconds=5),
+    Reason.POLICY_TAKEN: timedelta(seconds=5),
 }
 LONGEST_MESSAGE = 2000
 

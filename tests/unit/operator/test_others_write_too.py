@@ -128,6 +128,51 @@ async def test_a_wall_that_somebody_changes_or_takes_down_is_put_up_again() -> N
     assert world.ready() == RUNNING
 
 
+async def test_a_wall_of_an_earlier_sandbox_becomes_that_of_the_next() -> None:
+    world = await with_workspace()
+    theirs = world.api.objects[POLICY_PATH]
+    world.api.vanish(SANDBOX_PATH)
+    await create(world)
+    world.api.vanish(POLICY_PATH)
+    left = {name: value for name, value in theirs["metadata"].items() if name != "uid"}
+    world.api.put(POLICY_PATH, {**theirs, "metadata": left})
+    await world.settle()
+
+    policy = world.api.objects[POLICY_PATH]
+    assert [owner["uid"] for owner in policy["metadata"]["ownerReferences"]] == [uid_of(world.sandbox)]
+    assert policy["spec"]["podSelector"]["matchLabels"][LABEL_NETWORK] == uid_of(world.sandbox)
+    assert world.ready() == RUNNING
+
+
+async def test_a_wall_that_lost_its_labels_gets_them_back() -> None:
+    world = await with_workspace()
+    before = uid_of(world.api.objects[POLICY_PATH])
+    world.api.change(POLICY_PATH, UNLABELLED)
+    await world.settle()
+
+    policy = world.api.objects[POLICY_PATH]
+    assert uid_of(policy) == before
+    assert policy["metadata"]["labels"]["app.kubernetes.io/managed-by"] == "sandpod"
+
+
+async def test_a_network_policy_of_somebody_else_is_never_written_over() -> None:
+    world = World()
+    metadata = {"name": "box-sandbox", "namespace": KEY.namespace}
+    theirs = {"kind": "NetworkPolicy", "metadata": metadata, "spec": {"podSelector": {}}}
+    before = world.api.put(POLICY_PATH, theirs)
+    world.api.put(SANDBOX_PATH, new_sandbox())
+
+    await world.wait(60)
+    assert world.ready() == ("Pending", "False", "PolicyTaken")
+    assert world.api.objects[POLICY_PATH] == before
+    assert POD_PATH not in world.api.objects
+    assert len(world.api.calls) < 20
+
+    world.api.vanish(POLICY_PATH)
+    await world.wait(300)
+    assert world.ready() == RUNNING
+
+
 async def test_a_pod_is_brought_back_behind_its_wall() -> None:
     world = await with_workspace()
     world.api.change(POD_PATH, {"metadata": {"labels": {LABEL_NETWORK: "none"}}})

@@ -182,7 +182,7 @@ async def test_a_sandbox_with_another_network_builds_its_wall_before_it_takes_a_
     assert pod["labels"]["sandpod.dev/network"] == world.sandbox["metadata"]["uid"]
     wall = "/apis/networking.k8s.io/v1/namespaces/team/networkpolicies/box-sandbox"
     assert wall in world.api.objects
-    order = [f"APPLY {wall}", f"PATCH {PODS_PATH}/{pod['name']}", f"PATCH {path}/status"]
+    order = [f"POST {wall.rpartition('/')[0]}", f"PATCH {PODS_PATH}/{pod['name']}", f"PATCH {path}/status"]
     assert [call for call in world.api.calls if call in order] == order
 
 
