@@ -4,6 +4,7 @@ while it runs. Pure.
 
 from typing import TYPE_CHECKING
 
+from sandpod_crds.models.network import Network
 from sandpod_crds.names import LABEL_NETWORK
 
 from .kinds import NETWORK_POLICY, POD
@@ -25,8 +26,8 @@ def fence_the_network(case: "Case") -> Plan | None:
     if _is_behind_its_pools_wall(case):
         return None
     # What a policy forbids does not work before a start was allowed with it; the wall that stands stays.
-    if pod is not None and (found is not None or pod.network_uid != case.uid) and case.forbids("network"):
-        return None
+    if pod is not None and (found is not None or case.walled) and case.forbids("network"):
+        return None if case.walled else _come_over(case)
     wanted = wanted_policy(case)
     if found is not None and is_as_wanted(found, wanted):
         return _come_over(case)
@@ -68,7 +69,8 @@ def _come_over(case: "Case") -> Plan | None:
 def wanted_policy(case: "Case") -> Json:
     metadata = case.sandbox.metadata
     return build_network_policy(
-        case.spec.network,
+        # Whatever stood before the policy forbade this network is gone.
+        Network(egress="None") if case.forbids("network") else case.spec.network,
         name=policy_name(metadata.name),
         namespace=metadata.namespace,
         owner=case.owner,

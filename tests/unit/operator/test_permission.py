@@ -133,6 +133,21 @@ async def test_it_is_refused_at_its_next_start() -> None:
     assert condition(world, "SpecHonored")[0] == "True"
 
 
+async def test_a_wall_that_is_gone_is_not_built_anew_as_the_policy_forbids_it() -> None:
+    world = await world_with({})
+    world.api.change(POLICY_PATH, {"spec": {"allowedEgress": ["Restricted", "None"]}})
+    await world.settle()
+    open_wall = world.api.objects[WALL_PATH]["spec"]["egress"]
+
+    world.api.vanish(WALL_PATH)
+    await world.settle()
+
+    closed = world.api.objects[WALL_PATH]["spec"]["egress"]
+    assert len(closed) < len(open_wall)
+    assert not any("ipBlock" in target for rule in closed for target in rule["to"])
+    assert world.ready() == RUNNING
+
+
 async def test_a_workspace_does_not_grow_beyond_the_policy() -> None:
     world = await world_with({"maxWorkspaceSize": "10Gi"}, {"workspace": {"size": "5Gi"}})
 
