@@ -120,7 +120,8 @@ def test_a_pool_can_be_scaled_with_kubectl(kubectl: Kubectl, namespace: str) -> 
 @pytest.mark.parametrize("word", ["sandboxes", "sbx", "sandpod", "all"])
 def test_kubectl_lists_sandboxes_by_each_of_their_names(kubectl: Kubectl, changeable: str, word: str) -> None:
     lines = kubectl("get", "--namespace=default", word).stdout.splitlines()
-    assert any(line.split()[:5] == ["NAME", "PHASE", "READY", "SLEEPS-AFTER", "AGE"] for line in lines)
+    columns = ["NAME", "PHASE", "READY", "SLEEPS-AFTER", "ASLEEP", "WHY", "AGE"]
+    assert any(line.split() == columns for line in lines)
     assert any(changeable.split("/")[1] in line for line in lines)
 
 

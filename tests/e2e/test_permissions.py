@@ -150,7 +150,7 @@ def test_the_command_line_says_what_is_missing(shared: Sandbox, tmp_path: Path) 
         ("gateway", "get secrets"),
         ("gateway", "list pods"),
         ("gateway", "create pods"),
-        ("gateway", "patch sandboxes.sandpod.dev"),
+        ("gateway", "patch sandboxes.sandpod.dev --subresource=status"),
     ],
 )
 def test_neither_room_may_do_what_is_not_its_work(room: str, right: str) -> None:

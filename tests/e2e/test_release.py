@@ -154,6 +154,6 @@ def test_the_chart_renders_and_passes_helms_own_checks(settings: list[str]) -> N
 
 def test_every_definition_stays_when_the_release_goes() -> None:
     definitions = get("crds", "-l", OURS)["items"]
-    assert len(definitions) == 3
+    assert len(definitions) == 4
     for definition in definitions:
         assert definition["metadata"]["annotations"]["helm.sh/resource-policy"] == "keep"

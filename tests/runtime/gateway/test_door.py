@@ -7,7 +7,7 @@ from sandpod_gateway.addresses import control_address
 
 from tests.support.gateway_api_server import sandbox
 from tests.support.gateway_certificates import Authority
-from tests.support.gateway_harness import KEY, PREFIX, Harness, proxy_path
+from tests.support.gateway_harness import KEY, PREFIX, Harness, proxy_path, until
 
 AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 
@@ -183,6 +183,8 @@ async def test_the_runtime_gets_the_trace_of_the_request(gateway: Harness) -> No
     assert f"traceparent: {trace}".encode() in runtime.head()
 
     await gateway.request("POST", proxy_path("hello"), headers={"traceparent": "nonsense"})
+    # Written when the connection has had its answer.
+    await until(lambda: len(gateway.audit_lines()) == 2)
     made = [line for line in runtime.head() if line.startswith(b"traceparent: ")]
     assert made[0].decode().split("-")[1] == gateway.audit_lines()[1]["traceId"]
 
