@@ -166,8 +166,9 @@ class Case(Questions):
         lifetime, born = self.spec.lifetime, self.sandbox.metadata.creation_timestamp
         if lifetime is None:
             return None
-        # One that somebody wants awake is about to be.
-        asleep = self.draft.asleep_since if self.spec.paused or not self.wake else None
+        # One that somebody wants awake is about to be, unless it may not.
+        stays = self.spec.paused or not self.wake or self.draft.waits
+        asleep = self.draft.asleep_since if stays else None
         return earliest(
             (
                 _later(born, lifetime.max_age),

@@ -8,6 +8,8 @@ left to do: each step may be the last one before the operator is killed, and not
 from collections.abc import Callable
 from datetime import datetime, timedelta
 
+from sandpod_crds.names import Phase
+
 from .case import Case
 from .departure import (
     PAUSED,
@@ -68,8 +70,10 @@ def stay_asleep(case: Case) -> Plan | None:
     if case.pod is not None:
         return None
     if case.stays_asleep:
-        if case.spec.paused and case.status.sleep_reason != Reason.PAUSED:
-            case.sleep(Reason.PAUSED)
+        reason = Reason.PAUSED if case.spec.paused else Reason(case.status.sleep_reason or Reason.IDLE)
+        if (case.status.phase, case.status.sleep_reason) != (Phase.ASLEEP, reason):
+            # Also one that was to wake and could not, when nobody wants that any more.
+            case.sleep(reason)
         return case.settle()
     if case.spec.paused:
         case.sleep(Reason.PAUSED)

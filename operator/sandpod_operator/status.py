@@ -51,6 +51,10 @@ class Draft:
         return self._fields["asleep_since"]
 
     @property
+    def waits(self) -> bool:
+        return self._fields["phase"] is Phase.PENDING
+
+    @property
     def draining_since(self) -> datetime | None:
         """Since when it is on its way to sleep; None when it was not before."""
         ready = next((c for c in self._old.conditions if c.type == ConditionType.READY), None)
@@ -172,7 +176,9 @@ class Draft:
     def mark_waiting(self, reason: Reason, detail: str = "", *, until: datetime | None = None) -> None:
         """There is no pod, and starting one now is of no use."""
         self._let_go()
-        self._rise()
+        if self._old.phase is Phase.ASLEEP:
+            # It does not work, so its time to live asleep goes on; and somebody wants it, so it begins anew.
+            self._set(asleep_since=self._now)
         self._set(phase=Phase.PENDING, next_start_at=until)
         self._ready(False, reason, detail)
 

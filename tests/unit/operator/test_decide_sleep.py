@@ -1,13 +1,17 @@
 """How a sandbox falls asleep, is kept asleep or awake, wakes, and how its lifetime ends."""
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
 from sandpod_operator.objects import Json
-from sandpod_operator.observations import Errand, Outcome
+from sandpod_operator.observations import Errand, Outcome, Refusal
+from sandpod_operator.reasons import Reason
 
 from tests.support.operator_objects import (
+    NOW,
     POD_UID,
+    UID,
     answer,
     asleep,
     at,
@@ -32,12 +36,25 @@ SESSIONS = [{"id": "main", "cwd": "/workspace/app"}]
 VOLUME: Json = {"workspace": {"size": "1Gi"}}
 PAUSED: Json = {"paused": True}
 SLEEPING = {"podName": None, "podUID": None, "podIP": None, "startedAt": None, "asleepSince": at(0)}
+QUOTA = Refusal(
+    sandbox_uid=UID,
+    generation=1,
+    reason=Reason.QUOTA_EXCEEDED,
+    message="exceeded quota: q, used: pods=2",
+    retry_at=NOW + timedelta(seconds=60),
+)
 # The node is drained: the eviction has marked the pod, and its time runs.
 EVICTED: Json = {"type": "DisruptionTarget", "status": "True", "message": "Eviction API: evicting"}
 
 
 def drained(status: Json) -> Json:
     return {**status, "conditions": [*status.get("conditions", []), EVICTED]}
+
+
+def refused_a_start(*, since: float = -20) -> Json:
+    """It slept, somebody wanted it awake, and it may not start."""
+    sleep: Json = {"asleepSince": at(since), "sleepReason": "Idle"}
+    return status_of("Pending", "QuotaExceeded", **sleep)
 
 
 def draining(reason: str = "Pausing", *, since: float = -10, **fields: Any) -> Json:
@@ -344,6 +361,34 @@ WAKING = {
         ready=("False", "Waking"),
         status={"asleepSince": at(-50)},
     ),
+    "once nobody wants one awake that could not start, it sleeps as before": Row(
+        situation(sandbox(status=refused_a_start())),
+        writes=["status"],
+        phase="Asleep",
+        ready=("False", "Idle"),
+        status={"asleepSince": at(-20), "sleepReason": "Idle"},
+        tells=["Idle"],
+    ),
+    "paused while it could not start, it sleeps by that": Row(
+        situation(sandbox(PAUSED, refused_a_start(), **wanted_awake())),
+        writes=["status"],
+        phase="Asleep",
+        ready=("False", "Paused"),
+        status={"asleepSince": at(-20), "sleepReason": "Paused"},
+        tells=["Paused"],
+    ),
+    "allowed to start after all, it does": Row(
+        situation(sandbox(status=refused_a_start(), **wanted_awake())),
+        writes=["create pod"],
+    ),
+    "and is awake then": Row(
+        situation(sandbox(status=refused_a_start(), **wanted_awake()), pod()),
+        writes=["status"],
+        phase="Starting",
+        ready=("False", "Starting"),
+        status={"asleepSince": None, "sleepReason": None, "wakeObserved": WAKE, "wakes": 1},
+        again_in=55,
+    ),
     "a crash with a request open is a crash": Row(
         situation(sandbox(status=running(startedAt=at(-5)), **wanted_awake()), pod(status=ended(1))),
         writes=["status", "force-delete pod"],
@@ -566,7 +611,24 @@ LIFETIME = {
         situation(sandbox(AFTER_ASLEEP, asleep(), **wanted_awake())),
         writes=["create pod"],
     ),
-    "its time begins when it falls asleep": Row(
+    "wanted awake and not allowed to start, its time begins anew": Row(
+        situation(
+            sandbox(AFTER_ASLEEP, asleep(), **wanted_awake()),
+            refusal=QUOTA,
+        ),
+        writes=["status"],
+        phase="Pending",
+        ready=("False", "QuotaExceeded"),
+        status={"asleepSince": at(0), "wakeObserved": None, "wakes": None},
+        tells=["QuotaExceeded"],
+        again_in=50,
+    ),
+    "and goes on while it waits": Row(
+        situation(sandbox(AFTER_ASLEEP, refused_a_start(since=-50), **wanted_awake())),
+        writes=["delete sandboxes"],
+        tells=["Expired"],
+    ),
+    "it begins when it falls asleep": Row(
         situation(sandbox(AFTER_ASLEEP, running()), pod(status=ended_asleep())),
         writes=["status", "force-delete pod"],
         phase="Asleep",
