@@ -60,6 +60,7 @@ class Reason(StrEnum):
     PROVISIONING = "Provisioning"
     CLAIM_PENDING = "ClaimPending"
     CLAIM_LOST = "ClaimLost"
+    CLAIM_DELETED = "ClaimDeleted"
     CLAIM_MISSING = "ClaimMissing"
     WORKSPACE_AT_NEXT_START = "AtNextStart"
     EARLIER_CLAIM = "EarlierClaim"
@@ -177,6 +178,8 @@ SENTENCES: Final[dict[Reason, str]] = {
     "says why; often the storage class is missing or has no room.",
     Reason.CLAIM_LOST: "The volume of the PersistentVolumeClaim {word} is gone, and the files with it. "
     "Delete the claim and the sandbox's pod to begin with an empty one.",
+    Reason.CLAIM_DELETED: "The PersistentVolumeClaim {word} is being deleted, and its files are lost as "
+    "soon as no pod uses it, at the latest when the sandbox sleeps. Copy what you need elsewhere before.",
     Reason.CLAIM_MISSING: "There is no PersistentVolumeClaim {word}; the next start makes an empty one.",
     Reason.WORKSPACE_AT_NEXT_START: "The pod {word} was made before the workspace was asked for, and its "
     "files and sessions are lost when it ends. The next start has the workspace; to start now, delete the "

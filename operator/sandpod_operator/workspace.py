@@ -28,6 +28,7 @@ WORTH_AN_EVENT = frozenset(
     {
         Reason.CLAIM_PENDING,
         Reason.CLAIM_LOST,
+        Reason.CLAIM_DELETED,
         Reason.CLAIM_MISSING,
         Reason.CANNOT_GROW,
         Reason.DISK_FULL,
@@ -133,6 +134,8 @@ def _claim_trouble(case: "Case", workspace: Workspace) -> Verdict | None:
         return _bad(Reason.CLAIM_MISSING, name) if gone else None
     if claim.phase == "Lost":
         return _bad(Reason.CLAIM_LOST, name)
+    if claim.deleted and _is_ours(claim, case):
+        return _bad(Reason.CLAIM_DELETED, name)
     if claim.phase == "Pending" and not case.alive:
         late = case.now >= claim.created_at + PROVISIONED_WITHIN
         return _bad(Reason.CLAIM_PENDING if late else Reason.PROVISIONING, name)

@@ -190,6 +190,10 @@ KEPT_UP = {
             pod(VOLUME, RUNS),
             claims=(claim(deletionTimestamp=at(-1)),),
         ),
+        writes=["status"],
+        phase="Running",
+        ready=("True", "RuntimeAnswers"),
+        tells=["ClaimDeleted"],
     ),
     "a claim with another's name on it is labelled": Row(
         situation(
@@ -350,6 +354,11 @@ SAID = {
         "ClaimLost",
         situation(sandbox(VOLUME, RAN), pod(VOLUME, RUNS), claims=(claim(phase="Lost"),)),
     ),
+    "being deleted while it runs": (
+        "False",
+        "ClaimDeleted",
+        started(VOLUME, claim(deletionTimestamp=at(-1))),
+    ),
     "deleted while it sleeps": (
         "False",
         "ClaimMissing",
@@ -393,6 +402,18 @@ def test_a_full_disk_is_told_once_and_cleared_when_there_is_room_again() -> None
     cleared = decided(situation(sandbox(VOLUME, status), pod(VOLUME, RUNS), claims=(claim(),), answer=full))
     assert workspace(cleared)[:2] == ("True", "Bound")
     assert cleared.notices == ()
+
+
+def test_a_claim_that_somebody_deletes_is_told_of_before_the_files_are_lost() -> None:
+    before = decided(started(VOLUME, claim()))
+    assert before.status is not None
+    known = before.status.model_dump(mode="json", by_alias=True)
+    plan = decided(
+        situation(sandbox(VOLUME, known), pod(VOLUME, RUNS), claims=(claim(deletionTimestamp=at(-1)),))
+    )
+
+    assert "copy" in workspace(plan)[2].lower()
+    assert [notice.reason for notice in plan.notices] == ["ClaimDeleted"]
 
 
 def test_a_runtime_that_is_not_ready_for_another_reason_has_no_full_disk() -> None:
