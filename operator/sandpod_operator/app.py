@@ -57,6 +57,7 @@ class App:
         self._clock = loop.time
         self._tasks: list[asyncio.Task[None]] = []
         self._health: Health | None = None
+        self._resync: Resync | None = None
         self._kube: Kube | None = None
         self._runtimes: RuntimeClient | None = None
         self._pools: Pools | None = None
@@ -120,7 +121,7 @@ class App:
             metrics=self.metrics,
             now=utc_now,
         )
-        resync = Resync(
+        resync = self._resync = Resync(
             cluster=kube,
             store=self.store,
             queue=self.queue,
@@ -188,6 +189,10 @@ class App:
                 self._refill(key)
             elif news:
                 self.pool_queue.add(key)
+
+    def relisted(self) -> None:
+        if self._resync is not None:
+            self._resync.relisted()
 
     def _look_at_all(self) -> None:
         for key in self.store.sandboxes:

@@ -7,6 +7,7 @@ import asyncio
 import logging
 import random
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import NamedTuple
 
 from sandpod_crds.errors import ApiError
@@ -26,6 +27,8 @@ FIRST = 0.25
 GRACE = 5.0
 # Sooner when the watch owes something: the next list shows whether it is late, or the object gone.
 DOUBTFUL = 60.0
+# After a watch that began anew, which does not tell what was deleted in between; at most this often.
+RELISTED = 10.0
 # Keys per second, so that a look at everything is no storm.
 PACE = 100.0
 
@@ -59,6 +62,7 @@ class Resync:
         # What the first list has shown and the watch has yet to bring. Of one list only: on a busy cluster
         # each new one owes something new, and we would never be ready.
         self._first: set[_Object] | None = None
+        self._relisted = asyncio.Event()
         # Set when the watches have brought all that the first list has shown.
         self.first_lists = asyncio.Event()
 
@@ -76,12 +80,24 @@ class Resync:
             await asyncio.sleep(FIRST)
         while True:
             pause = random.uniform(SHORTEST, LONGEST)  # noqa: S311 - no secret
-            await asyncio.sleep(DOUBTFUL if self.behind() else pause)
+            await self._pause(DOUBTFUL if self.behind() else pause)
             phantoms = await self._try_compare()
             # The watch may be about to say it.
             await asyncio.sleep(GRACE)
             self.drop(phantoms)
             await self._enqueue_all()
+
+    def relisted(self) -> None:
+        """A watch has brought an object out of a new list of its own."""
+        if self.synced:
+            self._relisted.set()
+
+    async def _pause(self, seconds: float) -> None:
+        await asyncio.sleep(RELISTED)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds - RELISTED):
+                await self._relisted.wait()
+        self._relisted.clear()
 
     def behind(self) -> float:
         """For how many seconds the watch has owed us something."""

@@ -98,6 +98,8 @@ def _add_kind(registry: kopf.OperatorRegistry, app: App, kind: Kind) -> None:
     @kopf.on.event(kind.group, kind.version, kind.plural, registry=registry, id=f"{kind.plural}_event")
     async def event(event: kopf.RawEvent, **_: Any) -> None:
         obj = cast("Json", event["object"])
+        if event["type"] is None:
+            app.relisted()
         if event["type"] == "DELETED":
             app.store.deleted(kind, key_of(obj), uid=uid_of(obj))
             news = True

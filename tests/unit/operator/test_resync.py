@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable
 
+import pytest
 from sandpod_operator.health import LONGEST_BEHIND, Health
 from sandpod_operator.kinds import KINDS
 from sandpod_operator.observations import Key
@@ -31,6 +32,23 @@ class Office:
             clock=self.clock.time,
         )
         self.health = Health(queue=self.queue, resync=self.resync, clock=self.clock.time)
+
+
+async def test_after_a_new_list_of_a_watch_what_is_gone_is_found_soon(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("sandpod_operator.resync.RELISTED", 0.0)
+    monkeypatch.setattr("sandpod_operator.resync.GRACE", 0.0)
+    office = Office()
+    office.store.sandboxes.observe(office.api.put(SANDBOX_PATH, new_sandbox()))
+    running = asyncio.create_task(office.resync.run())
+    await asyncio.wait_for(office.resync.first_lists.wait(), timeout=10)
+    office.api.vanish(SANDBOX_PATH)
+    office.resync.relisted()
+    while office.store.sandboxes.get(KEY) is not None:
+        assert not running.done()
+        await asyncio.sleep(0.01)
+    running.cancel()
 
 
 async def test_an_empty_cluster_is_in_sync_at_once() -> None:
