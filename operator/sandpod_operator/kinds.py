@@ -20,6 +20,7 @@ from sandpod_crds.names import (
 
 from .objects import Json, controller, entries, key_of, section
 from .observations import Key
+from .resources.claim import workspace_name
 
 if TYPE_CHECKING:
     from .store import Cache
@@ -82,6 +83,12 @@ def _labelled(child: Json, _: "Cache") -> Sandboxes:
     return (Key(key_of(child).namespace, name),) if name else ()
 
 
+def _of_claim(claim: Json, sandboxes: "Cache") -> Sandboxes:
+    """Also the sandbox that waits because its claim's name is taken."""
+    key = key_of(claim)
+    return {*_labelled(claim, sandboxes), Key(key.namespace, key.name.removesuffix(workspace_name("")))}
+
+
 def _of_namespace(obj: Json, sandboxes: "Cache") -> Sandboxes:
     """Those that could have to do with a template or pool. Seldom, and cheaper than an index."""
     namespace = key_of(obj).namespace
@@ -110,7 +117,7 @@ CLAIM: Final = Kind(
     version="v1",
     plural="persistentvolumeclaims",
     slim=slim_object,
-    concerns=_labelled,
+    concerns=_of_claim,
     selector=CHILD_SELECTOR,
 )
 NETWORK_POLICY: Final = Kind(

@@ -64,6 +64,8 @@ def make_the_workspace(case: "Case") -> Plan | None:
         if refusal is not None:
             return case.wait(refusal.reason, refusal.message, until=refusal.retry_at)
         return case.write(_creation(case, workspace))
+    if not claim.deleted and _is_kept_for_another(claim, case):
+        return case.wait(Reason.CLAIM_TAKEN, _kept_for(claim))
     if claim.deleted or not _is_ours(claim, case):
         return case.wait(Reason.EARLIER_CLAIM, claim.name)
     return None
@@ -132,6 +134,8 @@ def _claim_trouble(case: "Case", workspace: Workspace) -> Verdict | None:
         # A claim that is somebody else's is not watched, and one in use cannot go.
         gone = case.pod is None and workspace.claim_name is None
         return _bad(Reason.CLAIM_MISSING, name) if gone else None
+    if _is_kept_for_another(claim, case):
+        return _bad(Reason.CLAIM_TAKEN, _kept_for(claim))
     if claim.phase == "Lost":
         return _bad(Reason.CLAIM_LOST, name)
     if claim.deleted and _is_ours(claim, case):
@@ -165,7 +169,19 @@ def _is_ours(claim: ClaimFacts, case: "Case") -> bool:
     """Made for this sandbox, or left by an earlier one of its name, or brought by its warm pod."""
     held = case.pod.workspace_claim if case.pod is not None else None
     brought = claim.name in (held, case.status.workspace_claim)
+    if _is_kept_for_another(claim, case):
+        return False
     return claim.owner.get("uid") in (None, case.uid, case.pool_uid if brought else None)
+
+
+def _is_kept_for_another(claim: ClaimFacts, case: "Case") -> bool:
+    """A warm pod's claim that a sandbox retained: its name is like that of a sandbox named as the pod."""
+    held = case.pod is not None and case.pod.workspace_claim == claim.name
+    return not claim.owner and not held and claim.sandbox not in ("", case.sandbox.metadata.name)
+
+
+def _kept_for(claim: ClaimFacts) -> str:
+    return f"{claim.name} is kept for the sandbox {claim.sandbox}."
 
 
 def _creation(case: "Case", workspace: Workspace) -> Write:

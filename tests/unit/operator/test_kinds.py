@@ -43,11 +43,12 @@ def test_a_pod_of_somebody_else_is_about_whoever_has_its_name() -> None:
     assert concerned(POD, pod(ownerReferences=foreign)) == {KEY}
 
 
-def test_a_claim_is_about_the_sandbox_that_its_label_names() -> None:
+def test_a_claim_is_about_the_sandbox_that_its_label_or_its_name_says() -> None:
     assert concerned(CLAIM, claim()) == {KEY}
     # It outlives its sandbox: there is no owner to go by.
     assert concerned(CLAIM, claim(owner=None)) == {KEY}
-    assert concerned(CLAIM, claim(labels={})) == set()
+    # And the one that would have a claim of this name waits until it is free.
+    assert concerned(CLAIM, claim(labels={})) == {KEY}
 
 
 def test_a_network_policy_is_about_the_sandbox_that_its_label_names() -> None:

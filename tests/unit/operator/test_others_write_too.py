@@ -173,6 +173,23 @@ async def test_a_network_policy_of_somebody_else_is_never_written_over() -> None
     assert world.ready() == RUNNING
 
 
+async def test_a_volume_that_is_kept_for_another_sandbox_is_not_taken_over() -> None:
+    world = World()
+    labels = {**child_labels(sandbox_name="other", sandbox_uid="gone", version="0.1.0")}
+    metadata = {"name": "box-workspace", "namespace": KEY.namespace, "labels": labels}
+    spec = {"resources": {"requests": {"storage": "1Gi"}}}
+    world.api.put(CLAIM_PATH, {"kind": "PersistentVolumeClaim", "metadata": metadata, "spec": spec})
+    await create(world, VOLUME)
+
+    assert world.ready() == ("Pending", "False", "ClaimTaken")
+    assert POD_PATH not in world.api.objects
+    assert world.api.objects[CLAIM_PATH]["metadata"]["labels"] == labels
+
+    world.api.vanish(CLAIM_PATH)
+    await world.settle()
+    assert world.ready() == RUNNING
+
+
 async def test_a_pod_is_brought_back_behind_its_wall() -> None:
     world = await with_workspace()
     world.api.change(POD_PATH, {"metadata": {"labels": {LABEL_NETWORK: "none"}}})
