@@ -2,7 +2,7 @@
 what its spec means at this moment. Answers only: nothing here changes or decides anything.
 """
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import cached_property
 
 from sandpod_crds import durations
@@ -23,9 +23,11 @@ from .resources.claim import workspace_name
 from .resources.pod import Frame, build_pod, sandbox_image
 from .settings import Installation
 from .situation import Situation
-from .status import LONGEST_PAUSE
+from .status import LONGEST_PAUSE, pause_after
 
 NEVER = "never"
+# Whoever asks for a sandbox waits no longer for its next start after a failure, which observes the request.
+PATIENCE = timedelta(seconds=10)
 
 
 class Questions:
@@ -122,7 +124,9 @@ class Questions:
     @property
     def start_at(self) -> datetime | None:
         """When the next start may be tried, if that is not yet; a changed spec is tried at once."""
-        due = self.status.next_start_at
+        due, failures = self.status.next_start_at, self.status.start_failures
+        if due is not None and failures and self.wake:
+            due = min(due, due - pause_after(failures) + PATIENCE)
         waits = due is not None and self._is_near(due)
         changed = self.status.observed_generation != self.sandbox.metadata.generation
         return due if waits and not changed else None

@@ -237,8 +237,7 @@ class Draft:
     def _slow_down(self) -> int:
         """One more start that did not last. Returns how many in a row."""
         failures = (self._old.start_failures or 0) + 1
-        pause = min(timedelta(seconds=2 ** min(failures - 1, 16)), LONGEST_PAUSE)
-        self._set(start_failures=failures, next_start_at=self._now + pause)
+        self._set(start_failures=failures, next_start_at=self._now + pause_after(failures))
         return failures
 
     def _rise(self) -> None:
@@ -270,6 +269,10 @@ def _ended(setup: SetupResult | None, *, now: datetime) -> SetupStatus | None:
     if setup is None:
         return None
     return SetupStatus(result=setup.state, message=setup.message, finished_at=now)
+
+
+def pause_after(failures: int) -> timedelta:
+    return min(timedelta(seconds=2 ** min(failures - 1, 16)), LONGEST_PAUSE)
 
 
 def ready_reason(status: SandboxStatus) -> str:

@@ -15,6 +15,7 @@ from tests.support.operator_objects import (
     status_of,
     up,
     waiting,
+    wanted_awake,
 )
 from tests.support.operator_table import Row, check
 
@@ -140,6 +141,38 @@ CANNOT_START = {
     "the next start waits for its time": Row(
         situation(sandbox(status=status_of("Pending", "CrashedAtStart", startFailures=3, nextStartAt=at(4)))),
         again_in=4,
+    ),
+    "a new wake request shortens a long pause": Row(
+        situation(
+            sandbox(
+                status=status_of("Failed", "CrashedAtStart", startFailures=9, nextStartAt=at(200)),
+                **wanted_awake(),
+            )
+        ),
+        writes=["create pod"],
+    ),
+    "but not to nothing": Row(
+        situation(
+            sandbox(
+                status=status_of("Failed", "CrashedAtStart", startFailures=9, nextStartAt=at(254)),
+                **wanted_awake(),
+            )
+        ),
+        again_in=8,
+    ),
+    "and each request only once": Row(
+        situation(
+            sandbox(
+                status=status_of(
+                    *("Failed", "CrashedAtStart"),
+                    startFailures=9,
+                    nextStartAt=at(200),
+                    wakeObserved="first",
+                ),
+                **wanted_awake("first"),
+            )
+        ),
+        again_in=200,
     ),
     "and comes then": Row(
         situation(sandbox(status=status_of("Pending", "CrashedAtStart", startFailures=3, nextStartAt=at(0)))),
