@@ -140,10 +140,13 @@ def _claim_trouble(case: "Case", workspace: Workspace) -> Verdict | None:
         return _bad(Reason.CLAIM_LOST, name)
     if claim.deleted and _is_ours(claim, case):
         return _bad(Reason.CLAIM_DELETED, name)
-    if claim.phase == "Pending" and not case.alive:
-        late = case.now >= claim.created_at + PROVISIONED_WITHIN
-        return _bad(Reason.CLAIM_PENDING if late else Reason.PROVISIONING, name)
-    return None
+    if case.alive:
+        return None
+    if claim.phase == "Pending":
+        return _bad(Reason.PROVISIONING if volume_is_coming(case) else Reason.CLAIM_PENDING, name)
+    # Bound while the first pod is on its way: the write that says Running says that too.
+    on_its_way = case.pod is not None and volume_is_coming(case)
+    return _bad(Reason.PROVISIONING, name) if on_its_way else None
 
 
 def _setup_trouble(case: "Case") -> Verdict | None:
