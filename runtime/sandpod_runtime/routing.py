@@ -5,7 +5,6 @@ The gateway decides by the same raw path what a user may do; a router that decod
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Protocol
 from urllib.parse import parse_qsl, unquote
@@ -21,8 +20,7 @@ Route = tuple[str, str]
 Model = type[msgspec.Struct]
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Endpoint:
+class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
     """A handler, and what the reference says of it: the models are the ones that the handler uses."""
 
     handler: Handler
