@@ -3,14 +3,14 @@
 import hashlib
 import hmac
 import time
-from dataclasses import dataclass
+
+import msgspec
 
 from sandpod_runtime.errors import Fault
 from sandpod_runtime.models.lifecycle import BindRequest
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Bound:
+class Bound(msgspec.Struct, frozen=True, kw_only=True):
     request: BindRequest
     at: float
 

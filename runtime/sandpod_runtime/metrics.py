@@ -8,8 +8,9 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from typing import Literal
+
+import msgspec
 
 _PREFIX = "sandpod_runtime_"
 # An exec of a small command takes milliseconds, a build minutes.
@@ -21,8 +22,7 @@ Labels = Mapping[str, str]
 Sample = tuple[str, Labels, float]
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Family:
+class Family(msgspec.Struct, frozen=True, kw_only=True):
     """One metric: its samples are (suffix of the name, labels, value)."""
 
     name: str
@@ -31,9 +31,8 @@ class Family:
     samples: Iterable[Sample]
 
 
-@dataclass(slots=True)
-class _Durations:
-    counts: list[int] = field(default_factory=lambda: [0] * (len(BOUNDS) + 1))
+class _Durations(msgspec.Struct):
+    counts: list[int] = msgspec.field(default_factory=lambda: [0] * (len(BOUNDS) + 1))
     total: float = 0.0
 
 

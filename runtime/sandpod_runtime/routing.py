@@ -4,9 +4,9 @@ The gateway decides by the same raw path what a user may do; a router that decod
 `/api/%65xecute` slip by it. Only what stands where a path says `{id}` is decoded, after it was found.
 """
 
-from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from functools import cached_property
+from typing import Any, Protocol
 from urllib.parse import parse_qsl, unquote
 
 import msgspec
@@ -20,8 +20,7 @@ Route = tuple[str, str]
 Model = type[msgspec.Struct]
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Endpoint:
+class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
     """A handler, and what the reference says of it: the models are the ones that the handler uses."""
 
     handler: Handler
@@ -53,6 +52,30 @@ class Endpoint:
 Routes = Mapping[Route, Endpoint]
 
 
+class Surface(Protocol):
+    def routes(self) -> Routes: ...
+
+
+class Family:
+    """Surfaces that are imported when a request first asks for something of theirs: a cold start is mostly
+    imports, and most runtimes are asked for little.
+    """
+
+    def __init__(self, *paths: str, make: Callable[[], Iterable[Surface]]) -> None:
+        """Each path of theirs must be one of `paths`, or below one."""
+        self.paths = paths
+        self._make = make
+
+    @cached_property
+    def routes(self) -> Routes:
+        """Made in the event loop only, or two that ask at once could make two of each."""
+        return joined(self._make())
+
+
+def joined(surfaces: Iterable[Surface]) -> Routes:
+    return {route: endpoint for surface in surfaces for route, endpoint in surface.routes().items()}
+
+
 def route_of(request: Request) -> Route:
     return request.method, request.raw_path.partition("?")[0]
 
@@ -60,17 +83,23 @@ def route_of(request: Request) -> Route:
 class Router:
     """Literal paths win over those with `{…}`, as the protocol wants it."""
 
-    def __init__(self, routes: Routes) -> None:
-        self._literal = {route: endpoint for route, endpoint in routes.items() if "{" not in route[1]}
+    def __init__(self, routes: Routes, families: Sequence[Family] = ()) -> None:
+        self._first = routes
+        self._families = families
+        # The longest first: what is below two of them belongs to the nearer one.
+        starts = [(f"{path}/", family) for family in families for path in family.paths]
+        self._starts = sorted(starts, key=lambda each: len(each[0]), reverse=True)
+        self._added: set[Family] = set()
+        self._literal: dict[Route, Endpoint] = {}
         self._patterns: dict[tuple[str, int], list[tuple[list[str], Endpoint]]] = {}
-        for (method, path), endpoint in routes.items():
-            if "{" in path:
-                segments = path.split("/")
-                self._patterns.setdefault((method, len(segments)), []).append((segments, endpoint))
+        self._add(routes)
 
     def find(self, request: Request, route: Route) -> Endpoint:
         """Leaves what stood for `{…}` in `request.segments`, and the path with them in `request.template`."""
-        if endpoint := self._literal.get(route):
+        endpoint = self._literal.get(route)
+        if endpoint is None and self._add_family_of(route[1]):
+            endpoint = self._literal.get(route)
+        if endpoint is not None:
             request.template = route[1]
             return endpoint
         given = route[1].split("/")
@@ -87,6 +116,31 @@ class Router:
                 return endpoint
         # Also for a known path with another method: the protocol knows no 405.
         raise Fault("UNKNOWN_ERROR", f"there is nothing at {route[0]} {route[1]}"[:500], status=404)
+
+    def everything(self) -> Routes:
+        """Also what nobody has asked for yet."""
+        found = dict(self._first)
+        for family in self._families:
+            found |= family.routes
+        return found
+
+    def _add(self, routes: Routes) -> None:
+        for (method, path), endpoint in routes.items():
+            if "{" in path:
+                segments = path.split("/")
+                self._patterns.setdefault((method, len(segments)), []).append((segments, endpoint))
+            else:
+                self._literal[method, path] = endpoint
+
+    def _add_family_of(self, path: str) -> bool:
+        """Whether there are more routes now."""
+        whole = f"{path}/"
+        family = next((family for start, family in self._starts if whole.startswith(start)), None)
+        if family is None or family in self._added:
+            return False
+        self._add(family.routes)
+        self._added.add(family)
+        return True
 
 
 def _decoded(name: str, segment: str) -> str:

@@ -12,12 +12,11 @@ import socket
 from typing import TYPE_CHECKING
 
 from sandpod_runtime import __version__, environment, hardening, log
-from sandpod_runtime.assembly import Parts, beginning, ending, routes, sleeper
+from sandpod_runtime.assembly import Parts, beginning, ending, router, sleeper
 from sandpod_runtime.connection import ControlServer, Crowd, most_connections
 from sandpod_runtime.door import Door
 from sandpod_runtime.gate import Gate
 from sandpod_runtime.options import Options
-from sandpod_runtime.routing import Router
 
 if TYPE_CHECKING:
     from sandpod_runtime.strict.isolation import Isolation
@@ -84,7 +83,7 @@ async def serve(
         await beginning(parts).run(steps=[], declared=[])  # there will be no bind
     door = Door(
         gate=Gate(parts.identity, parts.life),
-        router=Router(routes(parts)),
+        router=router(parts),
         memory=parts.memory,
         activity=parts.activity,
         requests=parts.requests,

@@ -7,7 +7,8 @@ import os
 import re
 from collections.abc import Mapping
 from contextvars import ContextVar
-from dataclasses import dataclass
+
+import msgspec
 
 # A later version may have more fields after a hyphen; what is not exactly this is as if it were not there.
 _TRACEPARENT = re.compile(r"([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-[0-9a-f]{2}(-[!-~]*)?")
@@ -15,8 +16,7 @@ _LONGEST = 256
 _CLIENTS_OWN = "X-Trace-Id"
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Trace:
+class Trace(msgspec.Struct, frozen=True, kw_only=True):
     trace_id: str
     span_id: str
     request_id: str

@@ -8,11 +8,11 @@ import os
 import secrets
 from collections.abc import Sequence
 
+from sandpod_runtime.disk import OPEN_FILES
+
 PREFIX = ".sandpod-"
 # The kernel takes 1024.
 _PARTS_AT_ONCE = 512
-# Found from here also by threads for which /proc is another one (strict/world.py).
-_OPEN_FILES = os.open("/proc/self/fd", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
 _NEW = os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC
 _UNNAMED = os.O_TMPFILE | os.O_RDWR | os.O_CLOEXEC
 
@@ -48,7 +48,7 @@ class Temporary:
         if self._name is None:
             hidden = hidden_name() if overwrite else name
             # Given a directory's descriptor, Python asks the kernel to follow the link in /proc.
-            os.link(str(self.file), hidden, src_dir_fd=_OPEN_FILES, dst_dir_fd=here, follow_symlinks=True)
+            os.link(str(self.file), hidden, src_dir_fd=OPEN_FILES, dst_dir_fd=here, follow_symlinks=True)
             if not overwrite:
                 return
             self._name = hidden

@@ -4,8 +4,9 @@ activity's.
 
 import asyncio
 from collections import deque
-from dataclasses import dataclass
 from typing import Literal
+
+import msgspec
 
 from sandpod_runtime.activity import Activity
 
@@ -15,8 +16,7 @@ BUSY_CORES = 0.05
 AwakeReason = Literal["keepAlive", "noSleepAfter", "setup", "requests", "leases", "cpu", "recentActivity"]
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Settings:
+class Settings(msgspec.Struct, frozen=True, kw_only=True):
     # None and 0 are never.
     sleep_after: float | None = None
     keep_alive: bool = False

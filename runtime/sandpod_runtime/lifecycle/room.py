@@ -4,7 +4,8 @@ import asyncio
 import os
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+
+import msgspec
 
 from sandpod_runtime.disk import Disk
 
@@ -20,8 +21,7 @@ _PATIENCE = 0.5
 _FRESH_SECONDS = 1.0
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Space:
+class Space(msgspec.Struct, frozen=True, kw_only=True):
     path: str
     total: int
     free: int

@@ -6,7 +6,8 @@ from collections.abc import Awaitable, Callable, Mapping
 
 from sandpod_runtime.errors import Fault
 
-Steps = Mapping[str, Callable[[], Awaitable[object]]]
+Step = Callable[[], Awaitable[object]]
+Steps = Mapping[str, Step]
 
 logger = logging.getLogger(__name__)
 
@@ -17,7 +18,7 @@ async def all_within(seconds: float, steps: Steps) -> bool:
     return all(done)
 
 
-async def _done(name: str, step: Callable[[], Awaitable[object]], seconds: float) -> bool:
+async def _done(name: str, step: Step, seconds: float) -> bool:
     try:
         async with asyncio.timeout(seconds):
             await step()

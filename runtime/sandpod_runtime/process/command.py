@@ -8,7 +8,8 @@ import contextlib
 import os
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+
+import msgspec
 
 from sandpod_runtime.process import tree
 from sandpod_runtime.process.hub import Readers
@@ -21,8 +22,7 @@ TIMED_OUT = 124
 KILLED = 137
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Ending:
+class Ending(msgspec.Struct, frozen=True, kw_only=True):
     exit_code: int
     timed_out: bool
     seconds: float

@@ -8,7 +8,8 @@ import shlex
 import shutil
 from collections.abc import Generator
 from contextlib import contextmanager
-from dataclasses import dataclass
+
+import msgspec
 
 from sandpod_runtime.disk import write_all
 from sandpod_runtime.process.spawn import SCRIPT_DESCRIPTOR
@@ -22,8 +23,7 @@ class NoShellError(Exception):
     """The image has no shell and the command needs one, or names no program."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Line:
+class Line(msgspec.Struct, frozen=True, kw_only=True):
     path: str
     arguments: list[str]
     script: int | None = None

@@ -11,8 +11,9 @@ import os
 import resource
 import signal
 from collections.abc import Generator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+import msgspec
 
 if TYPE_CHECKING:
     from sandpod_runtime.strict.world import World
@@ -33,8 +34,7 @@ class SpawnError(Exception):
         self.too_large = too_large
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Program:
+class Program(msgspec.Struct, frozen=True, kw_only=True):
     path: str
     arguments: list[str]
     environ: dict[str, str]
@@ -42,8 +42,7 @@ class Program:
     script: int | None = None  # an open file that the program finds as descriptor 3
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Child:
+class Child(msgspec.Struct, frozen=True, kw_only=True):
     pid: int
     shown_pid: int
     stdin: int | None

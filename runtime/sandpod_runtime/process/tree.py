@@ -6,7 +6,8 @@ import os
 import signal
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+
+import msgspec
 
 from sandpod_runtime.process import procfs
 from sandpod_runtime.process.marks import Marks
@@ -25,8 +26,7 @@ _ENOUGH_LOOKS = 2
 _EMPTY_LOOKS = 5
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Found:
+class Found(msgspec.Struct, frozen=True, kw_only=True):
     """Living processes, what to signal to reach them all, whether none can have been missed, and which look
     at /proc it was that showed them.
     """

@@ -10,21 +10,20 @@ import math
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+import msgspec
 
 from sandpod_runtime.session import dump
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Where:
+class Where(msgspec.Struct, frozen=True, kw_only=True):
     """A directory, and the one before, as `cd -` knows it."""
 
     directory: str
     previous: str | None
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Call:
+class Call(msgspec.Struct, frozen=True, kw_only=True):
     number: int
     # The directory of the FIFOs: o and e for output, x for the report; s… tells the status, n… that the
     # command was not run, because of what is in f; c holds a long command, p… a variable of before.

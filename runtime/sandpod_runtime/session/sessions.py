@@ -158,7 +158,7 @@ class Sessions:
             logger.warning("sessions could not be restored", extra={"problems": problems})
         return restored, problems
 
-    def close(self) -> None:
+    async def close(self) -> None:
         for session in [*self._living.values()]:
             session.end(ends.stopping(session.id))
         self._maker.close()

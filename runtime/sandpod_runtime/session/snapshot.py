@@ -1,10 +1,9 @@
 """A session's state at one moment, as other surfaces start from it."""
 
-from dataclasses import dataclass
+import msgspec
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Snapshot:
+class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     directory: str
     # What the session exports.
     environ: dict[str, str]

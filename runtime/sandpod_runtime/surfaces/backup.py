@@ -1,10 +1,6 @@
 """backup: a directory into an archive file and back, by the protocol's terms; the archives are ours."""
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING
-
-from aiohttp.web_response import StreamResponse
-
+from sandpod_runtime.backup.backups import Backups
 from sandpod_runtime.models.backup import (
     CreateBackupReply,
     CreateBackupRequest,
@@ -13,22 +9,16 @@ from sandpod_runtime.models.backup import (
     UploadPartsRequest,
 )
 from sandpod_runtime.routing import Endpoint, Routes
-from sandpod_runtime.wire import Request
-
-if TYPE_CHECKING:
-    from sandpod_runtime.backup.backups import Backups
 
 
 class Backup:
-    def __init__(self, make: Callable[[], "Backups"]) -> None:
-        """`make` is called when it is needed: a cold start does without what packs and unpacks."""
-        self._make = make
-        self._made: Backups | None = None
+    def __init__(self, backups: Backups) -> None:
+        self._backups = backups
 
     def routes(self) -> Routes:
         return {
             ("POST", "/api/backup/create"): Endpoint(
-                handler=self._create,
+                handler=self._backups.create,
                 tag="backup",
                 summary="Pack a directory into an archive file.",
                 body=CreateBackupRequest,
@@ -36,7 +26,7 @@ class Backup:
                 errors=("INVALID_BACKUP_CONFIG", "BACKUP_CREATE_FAILED", "RESOURCE_BUSY"),
             ),
             ("POST", "/api/backup/restore"): Endpoint(
-                handler=self._restore,
+                handler=self._backups.restore,
                 tag="backup",
                 summary="Make a directory what it was when its archive was made.",
                 body=RestoreBackupRequest,
@@ -44,24 +34,10 @@ class Backup:
                 errors=("INVALID_BACKUP_CONFIG", "BACKUP_RESTORE_FAILED", "RESOURCE_BUSY"),
             ),
             ("POST", "/api/backup/upload-parts"): Endpoint(
-                handler=self._upload,
+                handler=self._backups.upload,
                 tag="backup",
                 summary="Always 404: the runtime speaks no TLS, and the client then uploads by itself.",
                 body=UploadPartsRequest,
                 errors=("INVALID_BACKUP_CONFIG", "UNKNOWN_ERROR"),
             ),
         }
-
-    async def _create(self, request: Request) -> StreamResponse:
-        return await self._backups().create(request)
-
-    async def _restore(self, request: Request) -> StreamResponse:
-        return await self._backups().restore(request)
-
-    async def _upload(self, request: Request) -> StreamResponse:
-        return await self._backups().upload(request)
-
-    def _backups(self) -> "Backups":
-        if self._made is None:
-            self._made = self._make()
-        return self._made

@@ -19,9 +19,10 @@ CONFIGURED_VERSION = "SANDBOX_VERSION"
 
 
 class Basics:
-    def __init__(self, *, environment: Environment) -> None:
+    def __init__(self, *, environment: Environment, begun: float) -> None:
+        """`begun` is when the runtime was, by the monotonic clock."""
         self._environment = environment
-        self._begun = time.monotonic()
+        self._begun = begun
 
     def routes(self) -> Routes:
         return {

@@ -4,7 +4,8 @@ it.
 
 from binascii import Error as Base64Error
 from binascii import a2b_base64
-from dataclasses import dataclass
+
+import msgspec
 
 from sandpod_runtime.environment import name_problem
 from sandpod_runtime.errors import Fault, invalid
@@ -17,8 +18,7 @@ from sandpod_runtime.wire import Request
 DEFAULT_OUTPUT = 64 << 20
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Call:
+class Call(msgspec.Struct, frozen=True, kw_only=True):
     command: str
     session_id: str | None
     env: dict[str, str | None] | None

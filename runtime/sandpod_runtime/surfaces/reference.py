@@ -28,11 +28,13 @@ class Reference:
 
     async def _describe(self, _: Request) -> StreamResponse:
         if self._made is None:
+            everything = self._everything()  # not in a thread: this may make surfaces
             # It takes as long as some hundred requests, which should not wait for it.
-            self._made = await self._disk.run(self._make)
+            self._made = await self._disk.run(_encoded, everything)
         return Response(body=self._made, headers=JSON_HEADERS)
 
-    def _make(self) -> bytes:
-        from sandpod_runtime.openapi.document import document  # few runtimes are ever asked
 
-        return encode(document(self._everything()))
+def _encoded(routes: Routes) -> bytes:
+    from sandpod_runtime.openapi.document import document  # few runtimes are ever asked
+
+    return encode(document(routes))

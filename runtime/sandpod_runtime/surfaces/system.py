@@ -40,12 +40,15 @@ _MOMENT = 0.25
 
 
 class System:
-    def __init__(self, *, environment: Environment, meter: Meter, toolbox: Toolbox, disk: Disk) -> None:
+    def __init__(
+        self, *, environment: Environment, meter: Meter, toolbox: Toolbox, disk: Disk, begun: float
+    ) -> None:
+        """`begun` is when the runtime was, by the monotonic clock."""
         self._environment = environment
         self._meter = meter
         self._toolbox = toolbox
         self._disk = disk
-        self._begun = time.monotonic()
+        self._begun = begun
         self._slots = Slots("streams of statistics", MOST_STREAMS)
 
     def routes(self) -> Routes:

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 from msgspec import Meta
 from sandpod_runtime.errors import Fault
-from sandpod_runtime.routing import Endpoint, Router, queried, route_of
+from sandpod_runtime.routing import Endpoint, Family, Router, Routes, queried, route_of
 from sandpod_runtime.wire import Request
 
 
@@ -40,9 +40,9 @@ PATHS = [
 ROUTER = Router({route: endpoint(" ".join(route)) for route in PATHS})
 
 
-def found(method: str, raw_path: str) -> tuple[str, dict[str, str]]:
+def found(method: str, raw_path: str, *, router: Router = ROUTER) -> tuple[str, dict[str, str]]:
     asked = cast("Request", Asked(method, raw_path))
-    name = ROUTER.find(asked, route_of(asked)).summary
+    name = router.find(asked, route_of(asked)).summary
     return name, dict(asked.segments)
 
 
@@ -96,6 +96,114 @@ def test_a_long_path_is_not_repeated_whole() -> None:
     with pytest.raises(Fault) as refused:
         found("GET", "/" + "x" * 100_000)
     assert len(refused.value.message) <= 500
+
+
+class Made:
+    """A surface that notes when it is made."""
+
+    def __init__(self, *paths: str) -> None:
+        self._paths = paths
+        self.times = 0
+
+    def make(self) -> "list[Made]":
+        self.times += 1
+        return [self]
+
+    def routes(self) -> Routes:
+        return {("GET", path): endpoint(path) for path in self._paths}
+
+
+class Families:
+    """A router of three families; `/api/files/raw` has one of its own."""
+
+    def __init__(self) -> None:
+        self.git = Made("/api/git/{id}/log", "/api/git/status", "/ws/git")
+        self.files = Made("/api/files/{name}")
+        self.raw = Made("/api/files/raw", "/api/files/raw/{id}")
+        self.router = Router(
+            {("GET", "/api/gitless"): endpoint("/api/gitless")},
+            [
+                Family("/api/git", "/ws/git", make=self.git.make),
+                Family("/api/files", make=self.files.make),
+                Family("/api/files/raw", make=self.raw.make),
+            ],
+        )
+
+    def made(self) -> tuple[int, int, int]:
+        return self.git.times, self.files.times, self.raw.times
+
+    def find(self, path: str, *, method: str = "GET") -> str:
+        return found(method, path, router=self.router)[0]
+
+
+def test_a_family_is_made_once_by_the_first_request_for_one_of_its_paths() -> None:
+    families = Families()
+    assert families.find("/api/gitless") == "/api/gitless"
+    assert families.made() == (0, 0, 0)
+    for path in ("/ws/git", "/api/git/status?x=1", "/api/git/status"):
+        assert families.find(path) == path.partition("?")[0]
+    assert families.find("/api/git/one/log") == "/api/git/{id}/log"
+    assert families.made() == (1, 0, 0)
+
+
+@pytest.mark.parametrize("path", ["/api/files/raw", "/api/files/raw/x"])
+def test_a_path_belongs_to_the_nearest_family(path: str) -> None:
+    families = Families()
+    assert families.find(path).startswith("/api/files/raw")
+    assert families.made() == (0, 0, 1)
+    assert families.find("/api/files/other") == "/api/files/{name}"
+    assert families.find("/api/files/raw") == "/api/files/raw"
+    assert families.made() == (0, 1, 1)
+
+
+@pytest.mark.parametrize("again", range(2))
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("GET", "/api/git"),
+        ("GET", "/api/git/"),
+        ("GET", "/api/git/nothing"),
+        ("POST", "/api/git/status"),
+        ("GET", "/api/git/status/"),
+        ("GET", "/api/gits"),
+        ("GET", "/api/%67it/status"),
+        ("GET", "/api"),
+        ("GET", ""),
+    ],
+)
+def test_what_a_family_lacks_is_not_found(method: str, path: str, again: int) -> None:
+    families = Families()
+    for _ in range(again):
+        families.find("/api/git/status")
+    with pytest.raises(Fault) as refused:
+        families.find(path, method=method)
+    assert refused.value.status == 404
+
+
+def test_a_family_that_could_not_be_made_is_made_by_the_next_request() -> None:
+    trouble: list[Exception] = [ImportError("no memory")]
+    made = Made("/api/git/status")
+
+    def make() -> list[Made]:
+        if trouble:
+            raise trouble.pop()
+        return made.make()
+
+    router = Router({}, [Family("/api/git", make=make)])
+    with pytest.raises(ImportError):
+        found("GET", "/api/git/status", router=router)
+    assert found("GET", "/api/git/status", router=router)[0] == "/api/git/status"
+
+
+def test_everything_is_told_in_order_whatever_was_asked_for_first() -> None:
+    families = Families()
+    families.find("/api/files/raw")
+    assert [path for _, path in families.router.everything()] == [
+        "/api/gitless", "/api/git/{id}/log", "/api/git/status", "/ws/git", "/api/files/{name}",
+        "/api/files/raw", "/api/files/raw/{id}",
+    ]  # fmt: skip
+    assert families.find("/api/git/status") == "/api/git/status"
+    assert families.made() == (1, 1, 1)
 
 
 class Query(msgspec.Struct, rename="camel"):
