@@ -158,7 +158,7 @@ async def test_a_wall_that_lost_its_labels_gets_them_back() -> None:
 async def test_a_network_policy_of_somebody_else_is_never_written_over() -> None:
     world = World()
     metadata = {"name": "box-sandbox", "namespace": KEY.namespace}
-    theirs = {"kind": "NetworkPolicy", "metadata": metadata, "spec": {"podSelector": {}}}
+    theirs: Json = {"kind": "NetworkPolicy", "metadata": metadata, "spec": {"podSelector": {}}}
     before = world.api.put(POLICY_PATH, theirs)
     world.api.put(SANDBOX_PATH, new_sandbox())
 
