@@ -1,11 +1,12 @@
-"""The conditions that follow from the spec alone: which of its fields have an effect in this version, and
-what holds for previews. Nothing that a user sets is ignored in silence.
+"""What a condition is, and those that follow from the spec alone: which of its fields have an effect in this
+version, and what holds for previews. Nothing that a user sets is ignored in silence.
 """
 
 from collections.abc import Iterator, Sequence
+from datetime import datetime
 from typing import NamedTuple
 
-from sandpod_crds.models import SandboxSpec
+from sandpod_crds.models import Condition, SandboxSpec
 from sandpod_crds.names import ConditionType
 
 from .reasons import SENTENCES, Reason, sentence
@@ -23,6 +24,29 @@ class Verdict(NamedTuple):
 
 def verdict(kind: ConditionType, holds: bool, reason: Reason, detail: str = "") -> Verdict:
     return Verdict(kind, holds, reason, sentence(reason, pod="", detail=detail))
+
+
+def condition(
+    kind: str,
+    *,
+    holds: bool,
+    reason: str,
+    message: str,
+    before: Condition | None,
+    now: datetime,
+    generation: int,
+) -> Condition:
+    """As it goes into a status. Its time is that of the last change between True and False."""
+    status = "True" if holds else "False"
+    since = before.last_transition_time if before is not None and before.status == status else None
+    return Condition(
+        type=kind,
+        status=status,
+        reason=reason,
+        message=message,
+        last_transition_time=since or now,
+        observed_generation=generation,
+    )
 
 
 def verdicts(

@@ -55,12 +55,7 @@ class Reconciler:
 
     async def work(self) -> None:
         """One worker; run several of them."""
-        while True:
-            key = await self._queue.get()
-            try:
-                await self.attempt(key)
-            finally:
-                self._queue.done(key)
+        await self._queue.serve(self.attempt)
 
     async def attempt(self, key: Key) -> None:
         """Once, and again later if it fails, whatever the failure."""

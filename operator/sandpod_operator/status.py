@@ -6,10 +6,10 @@ from collections.abc import Iterable
 from datetime import datetime, timedelta
 from typing import Any
 
-from sandpod_crds.models import Condition, Sandbox, SandboxStatus, SetupStatus
+from sandpod_crds.models import Sandbox, SandboxStatus, SetupStatus
 from sandpod_crds.names import ConditionType, Phase
 
-from .conditions import Verdict
+from .conditions import Verdict, condition
 from .isolation import reached
 from .last_words import LastWords
 from .objects import Json
@@ -32,7 +32,7 @@ class Draft:
         self._generation = sandbox.metadata.generation
         self._now = now.replace(microsecond=0)
         self._fields: dict[str, Any] = dict(sandbox.status)
-        self._conditions = {condition.type: condition for condition in sandbox.status.conditions}
+        self._conditions = {each.type: each for each in sandbox.status.conditions}
 
     @property
     def pod_name(self) -> str:
@@ -249,16 +249,14 @@ class Draft:
         self._condition(ConditionType.READY, holds, reason, message)
 
     def _condition(self, kind: ConditionType, holds: bool, reason: Reason, message: str) -> None:
-        old = self._conditions.get(kind)
-        status = "True" if holds else "False"
-        since = old.last_transition_time if old is not None and old.status == status else None
-        self._conditions[kind] = Condition(
-            type=kind,
-            status=status,
+        self._conditions[kind] = condition(
+            kind,
+            holds=holds,
             reason=reason.value,
             message=message,
-            last_transition_time=since or self._now,
-            observed_generation=self._generation,
+            before=self._conditions.get(kind),
+            now=self._now,
+            generation=self._generation,
         )
 
     def _set(self, **fields: Any) -> None:

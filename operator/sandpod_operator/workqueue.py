@@ -5,7 +5,7 @@ workers at a time, and comes back later and later while its work fails.
 import asyncio
 import heapq
 import random
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Generic, Protocol, TypeVar
 
 Key = TypeVar("Key")
@@ -98,6 +98,15 @@ class WorkQueue(Generic[Key]):
         """The key's work succeeded: its next failure is a first one."""
         self._failures.pop(key, None)
         self._held.pop(key, None)
+
+    async def serve(self, handle: Callable[[Key], Awaitable[None]]) -> None:
+        """One worker, for ever; several may run."""
+        while True:
+            key = await self.get()
+            try:
+                await handle(key)
+            finally:
+                self.done(key)
 
     async def get(self) -> Key:
         """The next key. Whoever gets it calls `done` when finished with it."""

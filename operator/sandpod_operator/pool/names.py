@@ -1,4 +1,4 @@
-"""The names of a pool's pods and of the claims that go with them."""
+"""The names of a pool's pods."""
 
 import secrets
 
@@ -16,8 +16,3 @@ def fresh_name(pool: str) -> str:
     # An object's name may have dots and 253 characters, a host name not.
     stem = pool.replace(".", "-")[: LONGEST - SUFFIX - 1].rstrip("-")
     return f"{stem}-{suffix}"
-
-
-def claim_of(pod: str) -> str:
-    """The PersistentVolumeClaim of the pod of this name."""
-    return f"{pod}-workspace"

@@ -6,6 +6,7 @@ from enum import StrEnum
 
 from sandpod_crds.models import Condition, SandboxPool, SandboxPoolStatus
 
+from ..conditions import condition
 from ..objects import Json
 from ..observations import Refusal
 from ..pods import Trouble
@@ -99,16 +100,14 @@ class PoolDraft:
         self._conditions = {each.type: each for each in pool.status.conditions}
 
     def say(self, kind: str, holds: bool, reason: str, message: str) -> None:
-        old = self._conditions.get(kind)
-        status = "True" if holds else "False"
-        since = old.last_transition_time if old is not None and old.status == status else None
-        self._conditions[kind] = Condition(
-            type=kind,
-            status=status,
+        self._conditions[kind] = condition(
+            kind,
+            holds=holds,
             reason=str(reason),
             message=message,
-            last_transition_time=since or self._now,
-            observed_generation=self._pool.metadata.generation,
+            before=self._conditions.get(kind),
+            now=self._now,
+            generation=self._pool.metadata.generation,
         )
 
     def said(self, kind: str) -> Condition | None:

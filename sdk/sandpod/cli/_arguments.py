@@ -109,6 +109,18 @@ def add_target_options(parser: Parser, *, default: Any = argparse.SUPPRESS) -> N
         group.add_argument(*flags, dest=dest, metavar=metavar, help=text, default=default, action=action)
 
 
+def add_selection(parser: argparse.ArgumentParser) -> None:
+    """Of which sandboxes, for commands that show several."""
+    parser.add_argument("-A", "--all-namespaces", action="store_true", help="those of every namespace")
+    parser.add_argument(
+        "-l",
+        "--selector",
+        metavar="LABELS",
+        default="",
+        help="only those with these labels, such as team=blue",
+    )
+
+
 def connect(args: argparse.Namespace, *, may_read_stdin: bool = True) -> Client:
     from sandpod._client import Client
 

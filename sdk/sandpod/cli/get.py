@@ -34,14 +34,7 @@ sandpod get -l team=blue -o name | xargs sandpod delete
 
 def configure(parser: Parser) -> None:
     parser.add_argument("name", metavar="NAME", nargs="?", type=_arguments.sandbox_name)
-    parser.add_argument("-A", "--all-namespaces", action="store_true", help="those of every namespace")
-    parser.add_argument(
-        "-l",
-        "--selector",
-        metavar="LABELS",
-        default="",
-        help="only those with these labels, such as team=blue",
-    )
+    _arguments.add_selection(parser)
     parser.add_argument(
         "-o", "--output", choices=["wide", "json", "yaml", "name"], help="the form (default: a table)"
     )

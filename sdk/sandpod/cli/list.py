@@ -29,14 +29,7 @@ _WIDE = ("WORKSPACE", "POD", "WAKES", "URL")
 
 
 def configure(parser: Parser) -> None:
-    parser.add_argument("-A", "--all-namespaces", action="store_true", help="those of every namespace")
-    parser.add_argument(
-        "-l",
-        "--selector",
-        metavar="LABELS",
-        default="",
-        help="only those with these labels, such as team=blue",
-    )
+    _arguments.add_selection(parser)
     parser.add_argument("-o", "--output", choices=["wide", "json"], help="the form (default: a table)")
 
 
