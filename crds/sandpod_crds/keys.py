@@ -15,9 +15,13 @@ _SECRET_CHARACTERS = 32
 _PREVIEW_CHARACTERS = 20
 
 
-def bind_token(*, key: bytes, namespace: str, pod_name: str) -> str:
-    """What the operator shows to a fresh pod to bind it, once. The pod's spec holds only its SHA-256."""
-    return _derive(key, "bind", namespace, pod_name)[:_SECRET_CHARACTERS]
+def bind_token(*, key: bytes, namespace: str, pod_name: str, nonce: str = "") -> str:
+    """What the operator shows to a fresh pod to bind it, once. The pod's spec holds only its SHA-256. By the
+    nonce in its annotations, so that a token which an earlier pod of the name has seen binds no later one.
+    Without a nonce: of pods that were made before there were any.
+    """
+    parts = (nonce,) if nonce else ()
+    return _derive(key, "bind", namespace, pod_name, *parts)[:_SECRET_CHARACTERS]
 
 
 def credential(*, key: bytes, namespace: str, pod_uid: str) -> str:
@@ -25,6 +29,14 @@ def credential(*, key: bytes, namespace: str, pod_uid: str) -> str:
     one. By namespace, so that whoever may write a status in one gets nothing with the UID of another's pod.
     """
     return _derive(key, "credential", namespace, pod_uid)[:_SECRET_CHARACTERS]
+
+
+def proof(*, credential: str, nonce: str) -> str:
+    """What only the runtime that holds the credential can answer to a nonce. The prefix keeps apart what is
+    signed here and whatever else may ever be.
+    """
+    message = b"sandpod-proof:" + nonce.encode()
+    return hmac.new(credential.encode(), message, hashlib.sha256).hexdigest()
 
 
 def preview_token(*, key: bytes, sandbox_uid: str, port: int, version: int) -> str:

@@ -57,6 +57,8 @@ SETTINGS_ENV: Final = "SANDPOD_SETTINGS"
 # The runtime's control API
 BIND_TOKEN_HEADER: Final = "X-Sandpod-Bind-Token"  # noqa: S105 - a name, not a secret
 CREDENTIAL_HEADER: Final = "X-Sandpod-Credential"
+# Where a bound runtime proves that it holds the credential, to whoever has not sent it.
+PROVE_PATH: Final = "/api/prove"
 
 # Labels and annotations
 LABEL_NAME: Final = "app.kubernetes.io/name"
@@ -79,6 +81,8 @@ ANNOTATION_SPEC_HASH: Final = f"{GROUP}/spec-hash"
 # On a pod: what its sandbox has from the template beyond what the pod itself shows.
 ANNOTATION_TEMPLATE: Final = f"{GROUP}/template"
 ANNOTATION_HASH: Final = f"{GROUP}/hash"
+# On a pod: the part of its bind token's derivation that no other pod of its name has.
+ANNOTATION_BIND_NONCE: Final = f"{GROUP}/bind-nonce"
 # On a Sandbox: any value that it has not had before wakes it.
 ANNOTATION_WAKE: Final = f"{GROUP}/wake-requested-at"
 

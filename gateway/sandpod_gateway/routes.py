@@ -4,17 +4,25 @@ read it and may wait a moment for a sandbox that is about to be ready.
 
 import asyncio
 import contextlib
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Self, cast
 
 from sandpod_crds.names import ANNOTATION_WAKE, ConditionType, Phase
+from sandpod_crds.previews import may_be_exposed, short_name
 
 Json = dict[str, Any]
 Key = tuple[str, str]
 
 # The operator has it in hand; nothing needs to be done but to wait. No phase yet: it has not even seen it.
 _STARTING: Final = ("", Phase.PENDING, Phase.STARTING)
+
+
+@dataclass(frozen=True, slots=True)
+class ExposedPort:
+    port: int
+    private: bool
+    token_version: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +41,7 @@ class Route:
     # The last wake that anybody asked for, and the last one that the operator has acted on
     wake: str = ""
     wake_observed: str = ""
+    ports: tuple[ExposedPort, ...] = ()
 
     @classmethod
     def from_object(cls, sandbox: Json) -> Self:
@@ -61,6 +70,7 @@ class Route:
             paused=_object(sandbox, "spec").get("paused") is True,
             wake=str(_object(metadata, "annotations").get(ANNOTATION_WAKE) or ""),
             wake_observed=str(status.get("wakeObserved") or ""),
+            ports=_exposed(_object(sandbox, "spec"), status),
         )
 
     @property
@@ -83,6 +93,8 @@ class RouteTable:
 
     def __init__(self) -> None:
         self._routes: dict[Key, Route] = {}
+        # Whose previews a host name may mean: sandboxes of several namespaces can share a name.
+        self._exposing: dict[str, set[Key]] = {}
         self._waiting: dict[Key, set[asyncio.Event]] = {}
 
     def __len__(self) -> int:
@@ -94,15 +106,20 @@ class RouteTable:
     def replace(self, routes: Mapping[Key, Route]) -> None:
         """The whole table at once: whatever is not in `routes` is gone, also what no event ever told of."""
         self._routes = dict(routes)
+        self._exposing = {}
+        for key, route in routes.items():
+            self._index(key, route)
         for key in list(self._waiting):
             self._tell(key)
 
     def put(self, key: Key, route: Route) -> None:
         self._routes[key] = route
+        self._index(key, route)
         self._tell(key)
 
     def remove(self, key: Key) -> None:
         self._routes.pop(key, None)
+        self._index(key, None)
         self._tell(key)
 
     @contextlib.contextmanager
@@ -118,9 +135,53 @@ class RouteTable:
             if not self._waiting[key]:
                 del self._waiting[key]
 
+    def exposing(self, name: str) -> Iterable[tuple[Key, Route]]:
+        """Sandboxes with exposed ports whose previews have this name in their hosts."""
+        return [(key, self._routes[key]) for key in self._exposing.get(name, ())]
+
+    def _index(self, key: Key, route: Route | None) -> None:
+        name = short_name(key[1])
+        if route is not None and route.ports:
+            self._exposing.setdefault(name, set()).add(key)
+        elif name in self._exposing:
+            self._exposing[name].discard(key)
+            if not self._exposing[name]:
+                del self._exposing[name]
+
     def _tell(self, key: Key) -> None:
         for event in self._waiting.get(key, ()):
             event.set()
+
+
+def _exposed(spec: Json, status: Json) -> tuple[ExposedPort, ...]:
+    """The sandbox's own ports are what its spec says, from the moment that it is written: what is taken back
+    there does not stay open until the operator has seen it. What its template adds only the operator knows.
+    """
+    own = {_port(each): each for each in _list(spec, "ports")}
+    inherited = {_port(each): each for each in _list(status, "ports") if each.get("inherited") is True}
+    merged = {port: inherited.get(port, {}) | own.get(port, {}) for port in (*own, *inherited)}
+    return tuple(
+        ExposedPort(
+            port=port,
+            private=each.get("access") == "Private",
+            token_version=_number(each.get("tokenVersion"), default=1),
+        )
+        for port, each in merged.items()
+        if may_be_exposed(port)
+    )
+
+
+def _port(entry: Json) -> int:
+    return _number(entry.get("port"), default=0)
+
+
+def _number(value: object, *, default: int) -> int:
+    return value if isinstance(value, int) and not isinstance(value, bool) else default
+
+
+def _list(parent: Json, entry: str) -> list[Json]:
+    """Checked by the CRD's schema: a list of objects, or nothing."""
+    return cast("list[Json]", parent.get(entry) or [])
 
 
 def _object(parent: Json, entry: str) -> Json:

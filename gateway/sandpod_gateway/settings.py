@@ -7,6 +7,7 @@ from typing import Literal, Self
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 from sandpod_crds import names
+from sandpod_crds.previews import Site
 
 
 class Settings(BaseModel):
@@ -21,6 +22,10 @@ class Settings(BaseModel):
     operator_host: str = names.OPERATOR
     operator_metrics_port: int = Field(default=9090, ge=1, le=65535)
     operator_canary_port: int = Field(default=9091, ge=1, le=65535)
+    # Previews and the API for bearer tokens; 0 in tests: whatever is free
+    http_port: int = Field(default=8080, ge=0, le=65535)
+    # Where previews live; None when the platform team wants none
+    site: Site | None = Site()
     log_level: Literal["debug", "info", "warning", "error"] = "info"
 
     # How long a decision of RBAC is believed

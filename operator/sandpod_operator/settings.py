@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, PlainValidator, ValidationError
 from pydantic.alias_generators import to_camel
 from sandpod_crds import names
+from sandpod_crds.previews import Site
 
 from .errors import BadSettings
 
@@ -58,6 +59,16 @@ class NetworkSettings(_Settings):
     detect_enforcement: bool = True
 
 
+class Previews(_Settings):
+    # Ingress: one for each exposed port. Wildcard: the chart has made one for all of them. None: no previews.
+    mode: Literal["Ingress", "Wildcard", "None"] = "Ingress"
+    site: Site = Site()
+    ingress_class: str = ""
+    # Of a certificate for all previews' hosts; without one the ingress controller's default counts.
+    tls_secret: str = ""
+    annotations: dict[str, str] = {}
+
+
 class Pools(_Settings):
     # Namespaces in which the operator may read what a sandbox's environment refers to, to hand it to a warm
     # pod; "*" for all. The chart grants what it says here.
@@ -90,6 +101,7 @@ class Settings(_Settings):
     network: NetworkSettings = NetworkSettings()
     canary_policy: str = names.OPERATOR
     pools: Pools = Pools()
+    previews: Previews = Previews()
     # Whether a node's drain waits for the sandboxes that work on it.
     protect_from_drain: bool = True
     log_level: Literal["debug", "info", "warning", "error"] = "info"

@@ -17,6 +17,12 @@ class PortStatus(Model):
     """Its name in the spec."""
     url: str | None = None
     """The preview URL. With access: Token whoever has it can open the port, so treat it as a secret."""
+    access: Literal["Token", "Private"] = "Token"
+    """Who may open it, as in the spec."""
+    token_version: int = 1
+    """The version of the token in the URL."""
+    inherited: bool = False
+    """Whether the sandbox's template has this port too."""
 
 
 class SessionStatus(Model):

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from sandpod_gateway.routes import Route, RouteTable, key_of
+from sandpod_gateway.routes import ExposedPort, Route, RouteTable, key_of
 
 KEY = ("default", "hello")
 STARTING = Route(uid="u", phase="Starting")
@@ -115,3 +115,36 @@ def test_nothing_is_left_of_those_who_waited() -> None:
         pass
 
     assert vars(table)["_waiting"] == {}
+
+
+def test_a_port_is_open_as_soon_as_the_spec_has_it_and_closed_as_soon_as_it_has_not() -> None:
+    exposed = {"metadata": {"uid": "u"}, "spec": {"ports": [{"port": 8080, "tokenVersion": 3}]}}
+    assert Route.from_object(exposed).ports == (ExposedPort(port=8080, private=False, token_version=3),)
+    stale = exposed | {"spec": {}, "status": {"ports": [{"port": 8080, "url": "http://x/"}]}}
+    assert Route.from_object(stale).ports == ()
+
+
+def test_a_port_of_the_template_is_known_from_the_status_and_keeps_what_the_sandbox_does_not_say() -> None:
+    inherited = {"port": 8080, "access": "Private", "tokenVersion": 2, "inherited": True}
+    sandbox = {"metadata": {"uid": "u"}, "spec": {}, "status": {"ports": [inherited]}}
+    assert Route.from_object(sandbox).ports == (ExposedPort(port=8080, private=True, token_version=2),)
+    own = sandbox | {"spec": {"ports": [{"port": 8080, "tokenVersion": 5}]}}
+    assert Route.from_object(own).ports == (ExposedPort(port=8080, private=True, token_version=5),)
+
+
+def test_the_control_port_is_never_open_whatever_an_object_says() -> None:
+    sandbox = {"metadata": {"uid": "u"}, "spec": {"ports": [{"port": 3000}, {"port": 80}, {"port": True}]}}
+    assert Route.from_object(sandbox).ports == ()
+
+
+def test_a_sandbox_is_found_by_the_name_in_its_previews_for_as_long_as_it_has_ports() -> None:
+    table = RouteTable()
+    ports = (ExposedPort(port=8080, private=False, token_version=1),)
+    table.put(("a", "my.app"), Route(uid="1", ports=ports))
+    table.put(("b", "my-app"), Route(uid="2", ports=ports))
+    assert sorted(key for key, _ in table.exposing("my-app")) == [("a", "my.app"), ("b", "my-app")]
+    table.put(("a", "my.app"), Route(uid="1"))
+    table.remove(("b", "my-app"))
+    assert list(table.exposing("my-app")) == []
+    table.replace({("c", "my-app"): Route(uid="3", ports=ports)})
+    assert [key for key, _ in table.exposing("my-app")] == [("c", "my-app")]
