@@ -38,12 +38,13 @@ class Connection(RequestHandler):
     protocol's errors as well.
     """
 
-    __slots__ = ("_crowd", "_patience")
+    __slots__ = ("_crowd", "_patience", "_put_off")
 
     def __init__(self, crowd: "Crowd", server: Server, **options: Any) -> None:
         super().__init__(server, **options)
         self._crowd = crowd
         self._patience: asyncio.TimerHandle | None = None
+        self._put_off = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         real = cast("asyncio.Transport", transport)
@@ -63,6 +64,14 @@ class Connection(RequestHandler):
         if self._patience is not None:
             self._patience.cancel()
             self._patience = None
+
+    def wait_once_more(self) -> bool:
+        """For a request that comes with the credential. False when it was waited for before."""
+        if self._put_off or self.transport is None:
+            return False
+        self._put_off = True
+        self._patience = self._loop.call_later(self._crowd.head_seconds, self.transport.abort)
+        return True
 
     def handle_error(
         self,

@@ -11,8 +11,9 @@ from aiohttp.web_response import StreamResponse
 from sandpod_runtime import trace
 from sandpod_runtime.activity import Activity
 from sandpod_runtime.budget import Budget
+from sandpod_runtime.connection import Connection
 from sandpod_runtime.errors import Fault
-from sandpod_runtime.gate import OPEN, Gate
+from sandpod_runtime.gate import OPEN, PROVE, Gate
 from sandpod_runtime.metrics import Requests
 from sandpod_runtime.routing import Router, route_of
 from sandpod_runtime.wire import Request, empty_reply, fault_reply
@@ -65,10 +66,13 @@ class Door:
             working = self._activity.work() if lasting else nullcontext()
             with working, self._requests.in_flight(request.template):
                 response = await endpoint.handler(request)
-            return _last(response) if route in OPEN else response
+            # Whoever asks for a proof is about to show the credential on this connection: it is the only one
+            # of which they know whose it is.
+            stays = route not in OPEN and (route != PROVE or _waits_once_more(request))
+            return response if stays else _last(response)
         except Fault as fault:
             reply = fault_reply(fault, request_id=request.id)
-            return _last(reply) if fault.code in _STRANGERS or route in OPEN else reply
+            return _last(reply) if fault.code in _STRANGERS or route in OPEN or route == PROVE else reply
         except ConnectionError:
             raise  # the client has gone: aiohttp tidies up
         except Exception:
@@ -90,6 +94,10 @@ class Door:
                     "durationMs": round(seconds * 1000, 1),
                 },
             )
+
+
+def _waits_once_more(request: Request) -> bool:
+    return cast("Connection", request.protocol).wait_once_more()
 
 
 def _last(response: StreamResponse) -> StreamResponse:

@@ -1,7 +1,8 @@
 """Who may ask for what, decided before anything about the request is looked at.
 
-Without a bind only the probes and the bind itself are open; after it everything needs the credential. Once
-the end has begun nothing new is admitted, but for a look at how it goes. On a laptop (--insecure) there is no
+Without a bind only the probes and the bind itself are open; after it everything needs the credential, but for
+the question whether we hold it. Once the end has begun nothing new is admitted, but for that question and a
+look at how it goes. On a laptop (--insecure) there is no
 credential, so requests that a web page could have sent are refused instead.
 """
 
@@ -19,6 +20,8 @@ READINESS = ("GET", "/readyz")
 OPEN = frozenset((GREETING, READINESS))
 BIND = ("POST", "/api/bind")
 LIFECYCLE = ("GET", "/api/lifecycle")
+# Before the credential is sent here: afterwards would be too late to find out that we are another pod's.
+PROVE = ("GET", "/api/prove")
 _LOOPBACK = frozenset(("localhost", "127.0.0.1", "::1"))
 
 
@@ -30,11 +33,11 @@ class Gate:
     def admit(self, request: Request, route: tuple[str, str]) -> None:
         if route in OPEN:
             return
-        if route != LIFECYCLE:
+        if route not in (LIFECYCLE, PROVE):
             self._life.refuse_when_over()
         if self._identity.insecure:
             _refuse_web_pages(request)
-        if route == BIND:
+        if route in (BIND, PROVE):
             return
         if self._identity.insecure:
             return

@@ -43,6 +43,18 @@ class Identity:
             return False
         return hmac.compare_digest(_bytes(credential), _bytes(self.bound.request.credential))
 
+    def proof(self, nonce: str) -> str:
+        """That we are the one who was given the credential, for whoever will not send it before that."""
+        if self.bound is None:
+            raise Fault("NOT_BOUND", "this runtime is not bound, and has nothing to prove who it is with")
+        return proof(credential=self.bound.request.credential, nonce=nonce)
+
+
+def proof(*, credential: str, nonce: str) -> str:
+    # The prefix keeps apart what is signed here and whatever else may ever be: anybody may choose the nonce.
+    message = b"sandpod-proof:" + nonce.encode()
+    return hmac.new(_bytes(credential), message, hashlib.sha256).hexdigest()
+
 
 def _bytes(text: str) -> bytes:
     # Headers may hold any byte; aiohttp hands them over as surrogates.

@@ -85,6 +85,16 @@ class LeaseRequest(msgspec.Struct, rename="camel", kw_only=True):
     holder: Annotated[str, Meta(min_length=1, max_length=128)] = "default"
 
 
+class ProveQuery(msgspec.Struct, rename="camel", kw_only=True):
+    nonce: Annotated[str, Meta(pattern="^[0-9A-Za-z_-]{16,64}$", description="another one for each question")]
+
+
+class ProveReply(Reply):
+    proof: Annotated[
+        str, Meta(description="HMAC-SHA-256 of `sandpod-proof:` and the nonce by the credential, in hex")
+    ]
+
+
 class SleepRequest(msgspec.Struct, rename="camel", kw_only=True):
     reason: Annotated[
         str, Meta(max_length=256, description="for the termination message, which others may read")

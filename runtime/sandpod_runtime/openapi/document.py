@@ -9,7 +9,7 @@ from msgspec import UNSET
 
 from sandpod_runtime import __version__
 from sandpod_runtime.errors import STATUS
-from sandpod_runtime.gate import BIND, CREDENTIAL_HEADER, GREETING
+from sandpod_runtime.gate import BIND, CREDENTIAL_HEADER, GREETING, PROVE
 from sandpod_runtime.models.common import ErrorReply
 from sandpod_runtime.routing import Endpoint, Model, Routes
 from sandpod_runtime.wire import LARGEST_BODY
@@ -17,7 +17,7 @@ from sandpod_runtime.wire import LARGEST_BODY
 Json = dict[str, Any]
 
 _REFERENCE = "#/components/schemas/{name}"
-_OPEN = (GREETING, BIND)
+_OPEN = (GREETING, BIND, PROVE)
 _DESCRIPTION = f"""\
 Every error has the same shape, and a client can go by its `code`. Any endpoint may answer 401
 `UNAUTHENTICATED`, 403 `PERMISSION_DENIED`, 503 `CONTAINER_UNAVAILABLE` (not bound yet, or stopping: nothing

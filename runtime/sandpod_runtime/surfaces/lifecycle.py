@@ -13,7 +13,7 @@ from sandpod_runtime import __version__
 from sandpod_runtime.activity import Activity
 from sandpod_runtime.clock import timestamp
 from sandpod_runtime.environment import Environment, checked_variable
-from sandpod_runtime.gate import BIND, LIFECYCLE
+from sandpod_runtime.gate import BIND, LIFECYCLE, PROVE
 from sandpod_runtime.identity import Identity
 from sandpod_runtime.lifecycle.idleness import Idleness, Settings
 from sandpod_runtime.lifecycle.life import Life
@@ -29,12 +29,14 @@ from sandpod_runtime.models.lifecycle import (
     LeaseRequest,
     LifecycleReply,
     LifecycleRequest,
+    ProveQuery,
+    ProveReply,
     SleepRequest,
 )
 from sandpod_runtime.models.processes import DeclaredProcess
 from sandpod_runtime.paths import shown
 from sandpod_runtime.process.commands import Commands
-from sandpod_runtime.routing import Endpoint, Routes
+from sandpod_runtime.routing import Endpoint, Routes, queried
 from sandpod_runtime.wire import Bodies, Request, reply
 
 if TYPE_CHECKING:
@@ -93,6 +95,15 @@ class Lifecycle:
                 reply=BindReply,
                 errors=("UNAUTHENTICATED", "ALREADY_BOUND"),
             ),
+            PROVE: Endpoint(
+                handler=self._prove,
+                tag="lifecycle",
+                summary="That this runtime was given the credential, before anybody sends it here.",
+                query=ProveQuery,
+                reply=ProveReply,
+                errors=("NOT_BOUND",),
+                is_activity=False,
+            ),
             LIFECYCLE: Endpoint(
                 handler=self._show,
                 tag="lifecycle",
@@ -148,6 +159,10 @@ class Lifecycle:
         begin = self._begin(steps=wanted.setup, declared=wanted.processes)
         await asyncio.shield(asyncio.ensure_future(begin))
         return reply(BindReply(runtime_version=__version__, isolation=self._isolation))
+
+    async def _prove(self, request: Request) -> StreamResponse:
+        query: ProveQuery = queried(request, ProveQuery)
+        return reply(ProveReply(proof=self._identity.proof(query.nonce)))
 
     async def _show(self, _: Request) -> StreamResponse:
         about = self._shown()

@@ -21,7 +21,18 @@ def test_the_tokens_of_a_known_key_never_change() -> None:
         == "2ikwzg63hptsn6gfz6cmod7lrcc6p256"
     )
     assert keys.preview_token(key=KEY, sandbox_uid="5c0ffee0", port=8080, version=1) == "afwg6aw75qlnnjlg3gig"
+    assert (
+        keys.proof(credential="secret", nonce="0123456789abcdef")
+        == "1056073b82c456dd1a3a006b0958cecd1249554297215efec49760331f1fa774"
+    )
     assert keys.sha256_hex("abc") == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+
+
+def test_each_incarnation_of_a_pod_has_another_bind_token() -> None:
+    tokens = {
+        keys.bind_token(key=KEY, namespace="team", pod_name="hello", nonce=nonce) for nonce in ("", "a", "b")
+    }
+    assert len(tokens) == 3
 
 
 @given(KEYS, NAMES, NAMES)

@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pytest
 import sandpod_runtime
-from sandpod_crds import names
-from sandpod_runtime import environment, gate, options
+from hypothesis import given
+from hypothesis import strategies as st
+from sandpod_crds import keys, names
+from sandpod_runtime import environment, gate, identity, options
 from sandpod_runtime.budget import LARGEST, SMALLEST, for_this_machine
 from sandpod_runtime.surfaces import lifecycle
 
@@ -74,3 +76,14 @@ def test_the_runtimes_own_copies_of_shared_names_are_the_projects() -> None:
     assert options.CONTROL_PORT == names.CONTROL_PORT
     assert options.WORKSPACE == names.WORKSPACE_DIRECTORY
     assert environment.RESERVED == names.ENV_PREFIX
+    assert gate.PROVE == ("GET", names.PROVE_PATH)
+
+
+@given(
+    credential=st.text(st.characters(codec="utf-8"), max_size=256),
+    nonce=st.from_regex("[0-9A-Za-z_-]{16,64}"),
+)
+def test_runtime_and_gateway_make_the_same_proof(credential: str, nonce: str) -> None:
+    assert identity.proof(credential=credential, nonce=nonce) == keys.proof(
+        credential=credential, nonce=nonce
+    )
