@@ -131,6 +131,7 @@ def _complaints(
     yield from _ephemeral_volumes(pod, policy)
     yield from _wakefulness(spec, policy)
     yield from _walls(spec, pod, policy)
+    yield from _priority(pod, policy, installation)
     yield from _network(spec, policy)
 
 
@@ -246,6 +247,16 @@ def _walls(spec: SandboxSpec, pod: Json, policy: SandboxPolicySpec) -> Iterator[
             f"runtimeClassName {is_now} and has to be one of {', '.join(policy.allowed_runtime_classes)} "
             "(allowedRuntimeClasses); set it",
         )
+
+
+def _priority(pod: Json, policy: SandboxPolicySpec, installation: Installation) -> Iterator[Complaint]:
+    found, allowed = pod["spec"].get("priorityClassName"), policy.allowed_priority_classes
+    # Without one, it is the cluster's administrators who have chosen.
+    if allowed is None or found in (None, "", installation.settings.priority_class_name, *allowed):
+        return
+    others = f"choose one of {_short(', '.join(allowed))}, or remove it" if allowed else "remove it"
+    sentence = f"priorityClassName is {_short(str(found))}, which is not allowed (allowedPriorityClasses)"
+    yield Complaint("priorityClassName", f"{sentence}; {others}")
 
 
 def _network(spec: SandboxSpec, policy: SandboxPolicySpec) -> Iterator[Complaint]:

@@ -89,6 +89,8 @@ class Settings(_Settings):
     image_pull_secrets: list[str] = []
     # Storage classes whose drivers know ReadWriteOncePod, which Kubernetes does not tell.
     exclusive_storage_classes: list[str] = []
+    # Of sandboxes that name none; empty: the cluster's default.
+    priority_class_name: str = ""
     defaults: Defaults = Defaults()
     key_secret: str = names.KEY_SECRET
     tls_secret: str = names.TLS_SECRET

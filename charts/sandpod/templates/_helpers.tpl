@@ -74,6 +74,7 @@ annotations:
   "imagePullPolicy" .Values.images.pullPolicy
   "imagePullSecrets" .Values.sandboxes.imagePullSecrets
   "exclusiveStorageClasses" .Values.sandboxes.exclusiveStorageClasses
+  "priorityClassName" .Values.sandboxes.priorityClassName
   "defaults" .Values.sandboxes.defaults
   "keySecret" (printf "%s-key" $name)
   "tlsSecret" (printf "%s-gateway-tls" $name)

@@ -64,6 +64,11 @@ class SandboxPolicySpec(Model):
     ) = None
     """The most sandboxes in each namespace, asleep or not. The oldest ones may start; younger ones wait until
     one of these is deleted. Default: no limit."""
+    max_warm_pods: (
+        Annotated[int, Rule("self >= 0 && self <= 100000", "write a whole number from 0 to 100000")] | None
+    ) = None
+    """The most warm pods that all SandboxPools of a namespace keep together. The oldest pools get theirs
+    first; a pool that cannot keep all of its replicas says so. Default: no limit."""
     max_resources: Amounts | None = None
     """The highest limits of one sandbox: cpu (4), memory (8Gi), ephemeral-storage (20Gi), or a device such as
     nvidia.com/gpu (0). All containers of its pod count together. Default: no limit."""
@@ -87,6 +92,9 @@ class SandboxPolicySpec(Model):
     ) = None
     """The values of runtimeClassName that are allowed, such as gvisor; a sandbox has to name one of them.
     Default: any, and none."""
+    allowed_priority_classes: Annotated[tuple[DnsName, ...], Atomic(), Bounds(longest=16)] | None = None
+    """The values of priorityClassName that are allowed; an empty list allows none. A sandbox that names none,
+    and gets the chart's or the cluster's default, is always allowed. Default: any."""
     allowed_egress: (
         Annotated[
             tuple[Literal["None", "Internet", "Restricted"], ...], Atomic(), Bounds(longest=3, shortest=1)

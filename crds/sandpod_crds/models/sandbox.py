@@ -43,6 +43,9 @@ class SandboxFields(Model):
     """Whole Secrets and ConfigMaps as environment variables, as in a pod; env wins over them."""
     runtime_class_name: DnsName | None = None
     """The RuntimeClass of the pod, for a stronger wall around it, such as gvisor or kata."""
+    priority_class_name: DnsName | None = None
+    """The PriorityClass of the pod: which pods may take its place on a crowded node, and whose place it may
+    take. Default: what the platform team has set in the chart, or the cluster's own default."""
     service_account_name: DnsName | None = None
     """The ServiceAccount of the pod. No token of it is mounted; it matters for image pull secrets and
     admission policies."""

@@ -13,6 +13,7 @@ from ..observations import Key, Refusal
 from ..reasons import Reason
 from .numbers import Counts, Numbers, reckon
 from .pod import Blueprint, Start
+from .share import Share
 from .status import (
     READY,
     SECRETS_READABLE,
@@ -59,6 +60,8 @@ class PoolSituation:
     # The wall of new pods stands as it should.
     fenced: bool = False
     claimed: int = 0
+    # What a policy leaves for it of the namespace's warm pods; None when nothing limits them.
+    share: Share | None = None
     # The API server's no to the last pod that was to be made; of this pool and this template.
     refusal: Refusal | None = None
     # Whether the operator may read what the template's environment refers to; None when it refers to nothing.
@@ -155,8 +158,9 @@ def _count(
         for pod in starting
     )
     over_quota = refusal is not None and refusal.reason is Reason.QUOTA_EXCEEDED
+    share = situation.share
     return Counts(
-        wanted=pool.spec.replicas,
+        wanted=pool.spec.replicas if share is None else min(pool.spec.replicas, share.left),
         fresh_ready=len(pods.those(Use.READY, fresh=True)),
         fresh_starting=len(starting) + situation.awaited,
         old_ready=len(pods.those(Use.READY, fresh=False)),
@@ -166,6 +170,7 @@ def _count(
         most_starting=limits.most_starting,
         refused=refused or situation.blueprint is None,
         crowded=no_room or over_quota,
+        limited=share is not None,
     )
 
 
@@ -219,7 +224,7 @@ def _status(
     if situation.problem is not None:
         draft.say(READY, False, reason, SENTENCES[reason].format(template=template, detail=detail))
     else:
-        draft.say(READY, *_ready(situation, pods, counts, before=draft.said(READY)))
+        draft.say(READY, *_ready(situation, pool, pods, counts, before=draft.said(READY)))
     there = [pod for use in (Use.READY, Use.STARTING) for pod in pods.those(use)]
     # Nobody but a sandbox that asks for the earlier template could claim an old one.
     ready = counts.fresh_ready if situation.blueprint is not None else 0
@@ -238,8 +243,9 @@ def _status(
 
 
 def _ready(
-    situation: PoolSituation, pods: _Sorted, counts: Counts, *, before: Condition | None
+    situation: PoolSituation, pool: SandboxPool, pods: _Sorted, counts: Counts, *, before: Condition | None
 ) -> tuple[bool, str, str]:
+    share = situation.share
     ended: Sequence[WarmPod] = pods.those(Use.HELD, fresh=True)
     starting: Sequence[WarmPod] = pods.those(Use.STARTING, fresh=True)
     return condition_of_ready(
@@ -249,4 +255,5 @@ def _ready(
         refusal=situation.refusal,
         troubles=[(pod.trouble, pod in ended) for pod in (*ended, *starting) if pod.trouble is not None],
         before=before,
+        share=share if share is not None and share.left < pool.spec.replicas else None,
     )

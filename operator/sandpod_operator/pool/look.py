@@ -25,6 +25,7 @@ from .decide import PoolSituation, Volume
 from .environment import may_read, references
 from .memory import PoolMemory
 from .pod import Blueprint, blueprint
+from .share import Share, share_of
 from .status import PoolReason
 from .wall import Wall
 from .warm import WarmPods
@@ -61,6 +62,7 @@ def look(
         walls=tuple(_walls(key, store)),
         fenced=plan is not None and _stands(plan, key, store),
         claimed=sum(1 for _ in _claimed(key, store)),
+        share=_share(obj, store),
         refusal=memory.refusal if plan is None or memory.refused_shape == plan.shape else None,
         readable=_readable(plan, key, installation),
         status_written_at=memory.status_written_at,
@@ -111,11 +113,29 @@ def _denial(plan: Blueprint, *, store: Store) -> str | None:
     return denial.message if denial is not None else None
 
 
+def _share(pool: Json, store: Store) -> Share | None:
+    namespace = pool["metadata"]["namespace"]
+    policies = policies_in(namespace, store=store)
+    return share_of(pool, pools=_pools_in(namespace, store), policies=policies) if policies else None
+
+
+def _pools_in(namespace: str, store: Store) -> Iterator[Json]:
+    return (
+        pool
+        for key in store.pools
+        if key.namespace == namespace and (pool := store.pools.get(key)) is not None
+    )
+
+
 def concerned(kind: Kind, obj: Json, store: Store) -> Iterable[Key]:
     """The pools that have to be looked at when the object changes."""
     key = key_of(obj)
     if kind is POOL:
-        return (key,)
+        # What one asks for, the others may have to go without.
+        policies = policies_in(key.namespace, store=store) or ()
+        if all(policy.spec.max_warm_pods is None for policy in policies):
+            return (key,)
+        return {key, *(each for each in store.pools if each.namespace == key.namespace)}
     if kind is TEMPLATE:
         return [each for each in store.pools if _made_from(store.pools.get(each), key, pool_key=each)]
     if kind is POLICY:

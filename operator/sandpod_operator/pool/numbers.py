@@ -24,6 +24,8 @@ class Counts:
     refused: bool = False
     # New pods find no room, and the old ones take some.
     crowded: bool = False
+    # Not even for a moment may there be more than wanted.
+    limited: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -37,6 +39,8 @@ class Numbers:
 
 def surge(counts: Counts) -> int:
     """How many more than wanted may exist while old pods are replaced."""
+    if counts.limited:
+        return 0
     return max(1, min(counts.most_starting, math.ceil(counts.wanted / 4)))
 
 
@@ -50,7 +54,8 @@ def reckon(counts: Counts) -> Numbers:
     # An old pod that is ready stays until a fresh one can take its place: the template may be changed back,
     # which is what one does when the new one does not start.
     keep_old = min(counts.old_ready, counts.wanted - ready)
-    if counts.crowded and keep_old and ready + keep_old >= counts.wanted:
+    full = counts.crowded or (counts.limited and not counts.refused)
+    if full and keep_old and ready + keep_old >= counts.wanted:
         # One at a time: the next one goes when a fresh one is ready.
         keep_old -= 1
     missing = counts.wanted - ready - starting

@@ -12,6 +12,7 @@ from ..observations import Refusal
 from ..pods import Trouble
 from ..reasons import Reason
 from .pod import waiting_selector
+from .share import Share
 
 READY = "Ready"
 TEMPLATE_FOUND = "TemplateFound"
@@ -24,6 +25,7 @@ class PoolReason(StrEnum):
     FILLING = "Filling"
     REPLACING = "Replacing"
     PODS_FAIL = "PodsFail"
+    WARM_PODS_LIMITED = "WarmPodsLimited"
     # TemplateFound
     FOUND = "Found"
     NOT_FOUND = "NotFound"
@@ -41,6 +43,9 @@ SENTENCES = {
     "are pods of the present one.",
     PoolReason.PODS_FAIL: "Warm pods do not come up: {detail} Correct the template; it is tried again about "
     "once a minute, and a changed template at once.",
+    PoolReason.WARM_PODS_LIMITED: "The SandboxPolicy {share.policy} allows {share.most} warm pods in this "
+    "namespace (maxWarmPods), and the older pools ask for {share.before}: {share.left} are left for this "
+    "one. Lower spec.replicas here or there, or ask the platform team for more.",
     PoolReason.FOUND: "New pods are made from the SandboxTemplate {template}.",
     PoolReason.NOT_FOUND: "There is no SandboxTemplate {template} in this namespace. Create it, or correct "
     "spec.templateRef; pods that are there already stay.",
@@ -72,11 +77,15 @@ def condition_of_ready(
     refusal: Refusal | None,
     troubles: Sequence[tuple[Trouble, bool]],
     before: Condition | None,
+    share: Share | None = None,
 ) -> tuple[bool, str, str]:
-    """The worst that is known. A trouble comes with whether its pod has ended."""
-    if ready >= wanted and not old:
+    """The worst that is known. A trouble comes with whether its pod has ended. `share` is less than what the
+    pool asks for, and all that is wanted then.
+    """
+    enough = ready >= wanted and not old
+    if enough and share is None:
         return True, PoolReason.ALL_READY, SENTENCES[PoolReason.ALL_READY]
-    if refusal is not None:
+    if not enough and refusal is not None:
         text = REFUSALS.get(refusal.reason, REFUSED)
         return False, refusal.reason, text.format(detail=_ended(refusal.message))
     for trouble, over in troubles:
@@ -87,6 +96,9 @@ def condition_of_ready(
     if before is not None and before.reason == PoolReason.PODS_FAIL and ready < wanted:
         # Until the next ones have come up, or failed too.
         return False, before.reason, before.message
+    if share is not None:
+        limited = PoolReason.WARM_PODS_LIMITED
+        return False, limited, SENTENCES[limited].format(share=share)
     reason = PoolReason.REPLACING if old else PoolReason.FILLING
     return False, reason, SENTENCES[reason]
 

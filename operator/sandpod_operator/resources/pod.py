@@ -42,8 +42,8 @@ HOST_FIELDS = ("hostNetwork", "hostPID", "hostIPC", "shareProcessNamespace")
 SHAPING = frozenset(
     {
         "image", "image_pull_policy", "resources", "env", "env_from", "runtime_class_name",
-        "service_account_name", "node_selector", "tolerations", "isolation", "user", "pod_template",
-        "processes", "setup",
+        "priority_class_name", "service_account_name", "node_selector", "tolerations", "isolation", "user",
+        "pod_template", "processes", "setup",
     }
 )  # fmt: skip
 
@@ -148,6 +148,7 @@ def _base(spec: SandboxSpec, *, installation: Installation) -> Json:
             "terminationGracePeriodSeconds": GRACE_SECONDS,
             "imagePullSecrets": [{"name": name} for name in settings.image_pull_secrets],
             "runtimeClassName": spec.runtime_class_name,
+            "priorityClassName": spec.priority_class_name or settings.priority_class_name,
             "serviceAccountName": spec.service_account_name,
             "nodeSelector": dict(spec.node_selector),
             "tolerations": [toleration.to_json() for toleration in spec.tolerations],

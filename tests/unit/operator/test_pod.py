@@ -123,6 +123,7 @@ def test_the_fields_of_the_spec_are_in_the_pod() -> None:
     spec = build(
         {
             "runtimeClassName": "gvisor",
+            "priorityClassName": "batch",
             "serviceAccountName": "builder",
             "nodeSelector": {"disk": "fast"},
             "tolerations": [{"key": "gpu", "operator": "Exists", "effect": "NoSchedule"}],
@@ -131,6 +132,7 @@ def test_the_fields_of_the_spec_are_in_the_pod() -> None:
     )["spec"]
 
     assert spec["runtimeClassName"] == "gvisor"
+    assert spec["priorityClassName"] == "batch"
     assert spec["serviceAccountName"] == "builder"
     assert spec["nodeSelector"] == {"disk": "fast"}
     assert spec["tolerations"] == [{"key": "gpu", "operator": "Exists", "effect": "NoSchedule"}]

@@ -13,7 +13,9 @@ from sandpod_operator.resources.runtime_mount import copier
 from sandpod_operator.settings import Installation, RuntimeMount, Settings
 
 INSTALLATION = Installation(
-    settings=Settings(sandbox_image="sandpod/sandbox:1", runtime_image="sandpod/runtime:1"),
+    settings=Settings(
+        sandbox_image="sandpod/sandbox:1", runtime_image="sandpod/runtime:1", priority_class_name="sandboxes"
+    ),
     version="1",
     key=b"k" * 32,
     runtime_mount=RuntimeMount.INIT_CONTAINER,
@@ -80,6 +82,19 @@ def judged(
         pytest.param({"requireIsolation": "Strict"}, {"isolation": "Strict"}, pod(), id="strict"),
         pytest.param(
             {"allowedRuntimeClasses": ["gvisor"]}, {}, pod(runtimeClassName="gvisor"), id="a class that fits"
+        ),
+        pytest.param({"allowedPriorityClasses": []}, {}, pod(), id="the cluster's own default"),
+        pytest.param(
+            {"allowedPriorityClasses": ["batch"]},
+            {},
+            pod(priorityClassName="batch"),
+            id="a priority class that fits",
+        ),
+        pytest.param(
+            {"allowedPriorityClasses": []},
+            {},
+            pod(priorityClassName="sandboxes"),
+            id="the chart's priority class",
         ),
         pytest.param({"allowedEgress": ["Internet"]}, {}, pod(), id="Internet is the default"),
         pytest.param(
@@ -204,6 +219,23 @@ def test_what_keeps_to_the_policy_may_start(rules: Json, spec: Json, made: Json)
             "isolation",
             "isolation is Standard and has to be Strict (requireIsolation); set it.",
             id="isolation",
+        ),
+        pytest.param(
+            {"allowedPriorityClasses": ["batch", "interactive"]},
+            {},
+            pod(priorityClassName="system-node-critical"),
+            "priorityClassName",
+            "priorityClassName is system-node-critical, which is not allowed (allowedPriorityClasses); "
+            "choose one of batch, interactive, or remove it.",
+            id="a priority class",
+        ),
+        pytest.param(
+            {"allowedPriorityClasses": []},
+            {},
+            pod(priorityClassName="batch"),
+            "priorityClassName",
+            "priorityClassName is batch, which is not allowed (allowedPriorityClasses); remove it.",
+            id="no priority class at all",
         ),
         pytest.param(
             {"allowedRuntimeClasses": ["gvisor", "kata"]},

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from sandpod_operator.observations import Refusal
 from sandpod_operator.pool.decide import PoolPlan, PoolSituation, Volume, decide_pool
+from sandpod_operator.pool.share import Share
 from sandpod_operator.pool.status import PoolReason
 from sandpod_operator.pool.wall import Wall
 from sandpod_operator.reasons import Reason
@@ -54,6 +55,33 @@ ROWS = {
     ),
     "pods that were asked for count before anybody has seen them": Row(
         situation(pool=pool(6), awaited=3), creates=1, counts=(0, 0, 0, 0), ready=("False", "Filling")
+    ),
+    "a policy leaves it less than it asks for": Row(
+        situation(warm("a"), pool=pool(6), share=Share(policy="limits", most=5, before=3)),
+        creates=1,
+        counts=(1, 1, 0, 1),
+        ready=("False", "WarmPodsLimited"),
+        says="allows 5 warm pods in this namespace (maxWarmPods), and the older pools ask for 3: 2 are left",
+    ),
+    "a policy leaves it nothing any more": Row(
+        situation(warm("a"), share=Share(policy="limits", most=5, before=9)),
+        removes=["a"],
+        counts=(1, 1, 0, 1),
+        ready=("False", "WarmPodsLimited"),
+    ),
+    "a policy leaves it what it asks for": Row(
+        situation(warm("a"), warm("b"), share=Share(policy="limits", most=5, before=3)),
+        counts=(2, 2, 0, 2),
+        ready=("True", "AllReady"),
+    ),
+    "where a policy limits, one old pod makes way for a new one and there is never one more": Row(
+        situation(
+            warm("a", template=OLD), warm("b", template=OLD), share=Share(policy="limits", most=2, before=0)
+        ),
+        creates=1,
+        removes=["a"],
+        counts=(2, 0, 0, 0),
+        ready=("False", "Replacing"),
     ),
     "as many as asked for are warm": Row(
         situation(warm("a"), warm("b")), counts=(2, 2, 0, 2), ready=("True", "AllReady")

@@ -18,6 +18,7 @@ SITUATIONS = st.builds(
     most_starting=st.integers(1, 6),
     refused=st.booleans(),
     crowded=st.booleans(),
+    limited=st.booleans(),
 )
 
 
@@ -69,7 +70,7 @@ def test_what_is_ready_stays_ready_as_far_as_it_is_wanted(counts: Counts) -> Non
     before = counts.fresh_ready + counts.old_ready
     after = carried_out(counts, reckon(counts))
 
-    least = min(before, counts.wanted) - (1 if counts.crowded else 0)
+    least = min(before, counts.wanted) - (1 if counts.crowded or counts.limited else 0)
     assert after.fresh_ready + after.old_ready >= least
 
 

@@ -133,6 +133,7 @@ def test_these_need_no_other_pod(change: Json) -> None:
         {"imagePullPolicy": "Always"},
         {"resources": {"requests": {"cpu": "1"}}},
         {"runtimeClassName": "gvisor"},
+        {"priorityClassName": "batch"},
         {"serviceAccountName": "builder"},
         {"nodeSelector": {"disk": "fast"}},
         {"tolerations": [{"key": "gpu", "operator": "Exists"}]},
