@@ -19,10 +19,6 @@ class Cluster(Protocol):
         """A merge patch."""
         ...
 
-    async def apply(self, path: str, body: Json) -> Json:
-        """Server-side apply."""
-        ...
-
     async def delete(
         self,
         path: str,

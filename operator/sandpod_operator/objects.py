@@ -59,6 +59,16 @@ def owner_reference(*, kind: str, name: str, uid: str) -> Json:
     }
 
 
+def replacing(found: Json, wanted: Json) -> Json:
+    """The merge patch that makes this object that one: what is not wanted has to be taken away by name."""
+    change: Json = dict.fromkeys(found.keys() - wanted.keys())
+    for name, value in wanted.items():
+        before = found.get(name)
+        both = isinstance(before, dict) and isinstance(value, dict)
+        change[name] = replacing(cast("Json", before), cast("Json", value)) if both else value
+    return change
+
+
 def digest(value: Any) -> str:
     """Of anything that is JSON: the same for what is the same."""
     text = json.dumps(value, sort_keys=True, separators=(",", ":"))

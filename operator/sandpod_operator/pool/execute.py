@@ -12,16 +12,17 @@ from sandpod_crds.models import SandboxPool, SandboxPoolStatus
 from ..cluster import Cluster
 from ..kinds import CLAIM, NETWORK_POLICY, POD, POOL, Kind
 from ..metrics import Metrics
-from ..objects import Json, section
-from ..observations import Key
+from ..objects import Json, key_of, replacing, section, uid_of
+from ..observations import Key, Refusal
 from ..reasons import Reason
-from ..refusals import Subject, refusal
+from ..refusals import Subject, make_refusal, refusal
 from ..store import Store
 from .claims import Claims
 from .decide import PoolPlan, PoolSituation
 from .memory import PoolMemory
 from .pod import Blueprint, Start
 from .status import status_patch
+from .wall import not_the_wall
 from .warm import WarmPod
 
 log = logging.getLogger(__name__)
@@ -72,15 +73,37 @@ class PoolExecutor:
         memory.settle(key.name)
 
     async def _build(self, wall: Json, *, blueprint: Blueprint | None, memory: PoolMemory) -> bool:
-        metadata = wall["metadata"]
-        self._metrics.api_writes.add(verb="apply", resource=NETWORK_POLICY.plural)
+        """Also over an earlier one of ours; never over what somebody else has put there."""
         try:
-            path = NETWORK_POLICY.path(metadata["namespace"], metadata["name"])
-            self._store.network_policies.learn(await self._cluster.apply(path, wall))
+            found = self._store.network_policies.get(key_of(wall)) or await self._create_wall(wall)
+            if found is None:
+                return True
+            if (why := not_the_wall(found, wall)) is not None:
+                self._refuse(Reason.POLICY_TAKEN, why, blueprint=blueprint, memory=memory)
+                return False
+            body: Json = {
+                "metadata": {**wall["metadata"], "uid": uid_of(found)},
+                "spec": replacing(section(found, "spec"), wall["spec"]),
+            }
+            self._metrics.api_writes.add(verb="patch", resource=NETWORK_POLICY.plural)
+            corrected = await self._cluster.patch(NETWORK_POLICY.path(*key_of(wall)), body)
+            self._store.network_policies.learn(corrected)
         except ApiError as error:
             self._note(error, blueprint=blueprint, memory=memory)
             return False
         return True
+
+    async def _create_wall(self, wall: Json) -> Json | None:
+        """What has its name already, perhaps without the labels by which it would be watched; None when there
+        was nothing.
+        """
+        try:
+            await self._create(NETWORK_POLICY, wall, namespace=key_of(wall).namespace)
+        except Conflict as error:
+            if not error.already_exists:
+                raise
+            return await self._cluster.get(NETWORK_POLICY.path(*key_of(wall)))
+        return None
 
     async def _remove_pod(self, pod: WarmPod) -> None:
         if not self._claims.reserve(pod):
@@ -136,15 +159,16 @@ class PoolExecutor:
 
     def _note(self, error: ApiError, *, blueprint: Blueprint | None, memory: PoolMemory) -> None:
         """Raises the error when it says nothing about the object."""
-        shape = blueprint.shape if blueprint is not None else ""
-        uid = blueprint.pool.metadata.uid if blueprint is not None else ""
-        subject = Subject(uid=uid, generation=0, invalid=Reason.INVALID_POD)
-        # Another template is another matter; the number of replicas is not.
-        before = memory.refusal if memory.refused_shape == shape else None
+        subject, before = _refused_before(blueprint, memory)
         refused = refusal(error, subject=subject, now=self._now(), before=before)
         if refused is None:
             raise error
-        memory.refusal, memory.refused_shape = refused, shape
+        memory.refusal, memory.refused_shape = refused, _shape(blueprint)
+
+    def _refuse(self, reason: Reason, why: str, *, blueprint: Blueprint | None, memory: PoolMemory) -> None:
+        subject, before = _refused_before(blueprint, memory)
+        memory.refusal = make_refusal(reason, why, subject=subject, now=self._now(), before=before)
+        memory.refused_shape = _shape(blueprint)
 
     async def _write_status(
         self, status: SandboxPoolStatus, *, pool: SandboxPool, memory: PoolMemory
@@ -163,3 +187,15 @@ class PoolExecutor:
             return
         memory.status_written_at = self._now()
         self._store.pools.learn(written)
+
+
+def _refused_before(blueprint: Blueprint | None, memory: PoolMemory) -> tuple[Subject, Refusal | None]:
+    """Who is refused something, and what was refused before."""
+    uid = blueprint.pool.metadata.uid if blueprint is not None else ""
+    # Another template is another matter; the number of replicas is not.
+    before = memory.refusal if memory.refused_shape == _shape(blueprint) else None
+    return Subject(uid=uid, generation=0, invalid=Reason.INVALID_POD), before
+
+
+def _shape(blueprint: Blueprint | None) -> str:
+    return blueprint.shape if blueprint is not None else ""

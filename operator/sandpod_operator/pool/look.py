@@ -12,10 +12,11 @@ from ..effective import Source, effective_spec
 from ..errors import BadPodTemplate
 from ..kinds import NAMESPACE, POLICY, POOL, SANDBOX, TEMPLATE, Kind
 from ..objects import Json, key_of, section, uid_of
-from ..observations import Key
+from ..observations import Key, Refusal
 from ..permission import policies_in
 from ..pods import ANNOTATION_POOL
 from ..policy import judge
+from ..reasons import Reason
 from ..resources.claim import workspace_name
 from ..resources.network_policy import is_as_wanted
 from ..settings import Installation
@@ -50,6 +51,7 @@ def look(
     plan, problem = make_blueprint(pool, store=store, memory=memory, installation=installation)
     for name in [name for name in memory.expected if store.pods.get(Key(key.namespace, name)) is not None]:
         memory.settle(name)
+    fenced = plan is not None and _stands(plan, key, store)
     return PoolSituation(
         key=key,
         pool=pool,
@@ -60,13 +62,21 @@ def look(
         awaited_until=_next(memory, claims),
         volumes=tuple(_volumes(pool, store=store, expected=memory.expected)),
         walls=tuple(_walls(key, store)),
-        fenced=plan is not None and _stands(plan, key, store),
+        fenced=fenced,
         claimed=sum(1 for _ in _claimed(key, store)),
         share=_share(obj, store),
-        refusal=memory.refusal if plan is None or memory.refused_shape == plan.shape else None,
+        refusal=_refusal(memory, plan, fenced=fenced),
         readable=_readable(plan, key, installation),
         status_written_at=memory.status_written_at,
     )
+
+
+def _refusal(memory: PoolMemory, plan: Blueprint | None, *, fenced: bool) -> Refusal | None:
+    """What still holds of it."""
+    refused = memory.refusal
+    if refused is None or (plan is not None and memory.refused_shape != plan.shape):
+        return None
+    return None if fenced and refused.reason is Reason.POLICY_TAKEN else refused
 
 
 def _next(memory: PoolMemory, claims: Claims) -> datetime | None:

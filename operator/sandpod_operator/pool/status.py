@@ -63,6 +63,8 @@ REFUSALS = {
     "spec.replicas.",
     Reason.POD_SECURITY: "The namespace's Pod Security level does not allow the pod: {detail} Correct the "
     "template, or ask for another level.",
+    Reason.POLICY_TAKEN: "The name of the NetworkPolicy that the pool's pods need is taken: {detail} Delete "
+    "that policy; no pod is made without its own.",
     Reason.NAMESPACE_TERMINATING: "The namespace is being deleted, and the pool with it.",
 }
 REFUSED = "The API server does not accept a warm pod: {detail} Correct the template."
@@ -82,7 +84,9 @@ def condition_of_ready(
     """The worst that is known. A trouble comes with whether its pod has ended. `share` is less than what the
     pool asks for, and all that is wanted then.
     """
-    enough = ready >= wanted and not old
+    # Pods that are there already have lost their wall then.
+    open_to_all = refusal is not None and refusal.reason is Reason.POLICY_TAKEN
+    enough = ready >= wanted and not old and not open_to_all
     if enough and share is None:
         return True, PoolReason.ALL_READY, SENTENCES[PoolReason.ALL_READY]
     if not enough and refusal is not None:

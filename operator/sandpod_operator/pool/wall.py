@@ -12,8 +12,9 @@ from sandpod_crds.models import SandboxPool
 from sandpod_crds.models.network import Network
 from sandpod_crds.names import ANNOTATION_HASH, LABEL_NETWORK
 
-from ..objects import Json, digest
+from ..objects import Json, controller, digest, section
 from ..pods import ANNOTATION_POOL
+from ..refusals import is_labelled
 from ..resources.network_policy import build_network_policy, policy_hash, pool_policy_name
 from ..settings import Installation
 
@@ -52,3 +53,16 @@ def build_wall(
         ANNOTATION_POOL: pool.metadata.name,
     }
     return policy
+
+
+def not_the_wall(found: Json, wall: Json) -> str | None:
+    """Why the NetworkPolicy that has this wall's name is another one; None when it is this one."""
+    metadata = found["metadata"]
+    owner = controller(metadata)
+    name = f"the NetworkPolicy {wall['metadata']['name']}"
+    if owner:
+        return f"{name} belongs to the {owner.get('kind')} {owner.get('name')}."
+    behind = wall["metadata"]["labels"][LABEL_NETWORK]
+    if is_labelled(found) and section(metadata, "labels").get(LABEL_NETWORK) == behind:
+        return None
+    return f"{name} does not have the pool's labels."

@@ -396,7 +396,7 @@ async def test_a_template_that_crashes_is_no_hot_loop() -> None:
     await world.wait(600)
 
     # Four at a time, about once a minute.
-    assert len(calls_about(world, "POST")) <= 4 * 11
+    assert len(calls_about(world, "POST", "pods")) <= 4 * 11
     assert condition(world, "Ready") == ("False", "PodsFail")
 
     world.kubelet = run_it
