@@ -37,7 +37,7 @@ class Case(Questions):
         self, situation: Situation, sandbox: Sandbox, *, now: datetime, installation: Installation
     ) -> None:
         super().__init__(situation, sandbox, now=now, installation=installation)
-        self.draft = Draft(sandbox, now=now)
+        self.draft = Draft(sandbox, now=now, names=self.names)
         self._enforcement = situation.enforcement
         self._notices: list[Notice] = []
         self._cold = ""
@@ -59,17 +59,16 @@ class Case(Questions):
     def lose(self, reason: Reason, detail: str = "") -> None:
         """The pod that the status speaks of is over, and nobody wanted that."""
         self.draft.mark_lost(reason, detail)
-        self.tell(reason, self._sentence(reason, detail))
+        self.tell(reason, self.sentence(reason, detail))
 
     def sleep(self, reason: Reason) -> None:
         words = self.pod.words if self.pod is not None else None
         keeps = self.pod is not None and self.pod.workspace_claim is not None
         self.draft.mark_asleep(reason, words=words, keeps=keeps)
-        self.tell(reason, self._sentence(reason), tone=Tone.NORMAL)
+        self.tell(reason, self.sentence(reason), tone=Tone.NORMAL)
 
-    def _sentence(self, reason: Reason, detail: str = "") -> str:
-        name = self.pod.name if self.pod is not None else self.sandbox.metadata.name
-        return sentence(reason, pod=name, detail=detail)
+    def sentence(self, reason: Reason, detail: str = "") -> str:
+        return sentence(reason, names=self.names, detail=detail)
 
     # Ends
 
@@ -102,7 +101,7 @@ class Case(Questions):
         """There is no pod, or is to be none, and to start one now is of no use."""
         self.draft.mark_waiting(reason, detail, until=until)
         if self.draft.ready_reason != reason:
-            self.tell(reason, self._sentence(reason, detail))
+            self.tell(reason, self.sentence(reason, detail))
         return self.settle(remove=remove, look_again_at=until)
 
     def settle(

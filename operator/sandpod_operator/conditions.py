@@ -9,7 +9,7 @@ from typing import NamedTuple
 from sandpod_crds.models import Condition, SandboxSpec
 from sandpod_crds.names import ConditionType
 
-from .reasons import SENTENCES, Reason, sentence
+from .reasons import SENTENCES, Names, Reason, sentence
 
 # Fields that the CRD has and this version does not act on.
 NOT_IMPLEMENTED = ("ports",)
@@ -22,8 +22,10 @@ class Verdict(NamedTuple):
     message: str
 
 
-def verdict(kind: ConditionType, holds: bool, reason: Reason, detail: str = "") -> Verdict:
-    return Verdict(kind, holds, reason, sentence(reason, pod="", detail=detail))
+def verdict(
+    kind: ConditionType, holds: bool, reason: Reason, detail: str = "", *, names: Names | None = None
+) -> Verdict:
+    return Verdict(kind, holds, reason, sentence(reason, names=names or Names(), detail=detail))
 
 
 def condition(

@@ -28,7 +28,7 @@ from .permission import ask_permission
 from .plan import Ask, Plan, Tone, Verb, Write
 from .pool.claim import Reading
 from .pool.take import end_of_patience, environment_of, take_a_warm_pod
-from .reasons import Reason, sentence
+from .reasons import Reason
 from .settings import Installation
 from .situation import Situation
 from .workspace import make_the_workspace, tend_the_workspace, volume_is_coming
@@ -58,7 +58,7 @@ def end_in_time(case: Case) -> Plan | None:
     deadline = case.deadline
     if deadline is None or case.now < deadline:
         return None
-    case.tell(Reason.EXPIRED, sentence(Reason.EXPIRED, pod="", detail=_which(case)), tone=Tone.NORMAL)
+    case.tell(Reason.EXPIRED, case.sentence(Reason.EXPIRED, _which(case)), tone=Tone.NORMAL)
     found = case.sandbox.metadata
     # Of this version only: somebody may have asked it awake a moment ago.
     version = found.resource_version
@@ -129,7 +129,7 @@ def replace_an_outdated_pod(case: Case) -> Plan | None:
         case.sleep(Reason.PAUSED)
     else:
         case.draft.mark_replaced()
-        case.tell(Reason.REPLACED, sentence(Reason.REPLACED, pod=pod.name), tone=Tone.NORMAL)
+        case.tell(Reason.REPLACED, case.sentence(Reason.REPLACED), tone=Tone.NORMAL)
     return case.settle(remove=removal(pod))
 
 
@@ -147,7 +147,7 @@ def name_the_obstacle(case: Case) -> Plan | None:
     case.draft.mark_obstructed(pod, image=case.image, reason=reason, detail=detail)
     case.draft.observe_wake(case.wake)
     if case.draft.ready_reason != reason:
-        case.tell(reason, sentence(reason, pod=pod.name, detail=detail))
+        case.tell(reason, case.sentence(reason, detail))
     return case.settle()
 
 
@@ -156,10 +156,10 @@ def wait_for_the_setup(case: Case) -> Plan | None:
     pod = case.pod
     if pod is None or not case.setting_up:
         return None
-    if (until := end_of_patience(case)) is not None:
+    until = end_of_patience(case) or case.end_of_glance
+    if until is not None:
         return Plan(ask=case.ask(Errand.SETUP), look_again_at=until)
-    answer = case.answer_to(Errand.SETUP) or case.bind
-    case.draft.mark_setting_up(pod, image=case.image, result=answer.setup if answer is not None else None)
+    case.draft.mark_setting_up(pod, image=case.image)
     case.draft.observe_wake(case.wake)
     return case.settle(ask=case.ask(Errand.SETUP))
 
@@ -236,10 +236,8 @@ def keep_it_running(case: Case) -> Plan | None:
             # Not of a claim: many come at a time, and each is told by its status.
             case.tell(Reason.STARTED, f"The runtime answers in the pod {pod.name}.", tone=Tone.NORMAL)
     elif not pod.node_responds and case.draft.ready_reason != Reason.NODE_NOT_RESPONDING:
-        detail = pod.node or ""
-        case.tell(
-            Reason.NODE_NOT_RESPONDING, sentence(Reason.NODE_NOT_RESPONDING, pod=pod.name, detail=detail)
-        )
+        lost = Reason.NODE_NOT_RESPONDING
+        case.tell(lost, case.sentence(lost, pod.node or ""))
     return case.settle(ask=_news(case), look_again_at=case.draft.forgive())
 
 

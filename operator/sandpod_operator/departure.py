@@ -2,13 +2,13 @@
 What it leaves says whether its sandbox sleeps, is wanted again at once, or was lost. Pure.
 """
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from .case import Case
 from .last_words import LastWords
 from .plan import Plan, Removal
 from .pods import PodFacts
-from .reasons import Reason, sentence
+from .reasons import Reason
 from .situation import Situation
 
 # A pod that is still there so long after its grace period has a node that will not report its end.
@@ -29,7 +29,7 @@ def keep_one_pod(case: Case) -> Plan | None:
     """An answer that was lost may have left two; the one that is known stays."""
     for pod in case.surplus:
         if pod.deleted_at is None:
-            case.tell(Reason.SURPLUS_POD, sentence(Reason.SURPLUS_POD, pod=pod.name))
+            case.tell(Reason.SURPLUS_POD, case.sentence(Reason.SURPLUS_POD, pod.name))
             return case.settle(remove=removal(pod))
     return None
 
@@ -55,6 +55,9 @@ def let_the_old_pod_go(case: Case) -> Plan | None:
                 case.draft.mark_waking()
             else:
                 case.sleep(Reason.NODE)
+        elif pod.has_claim and not pod.node_responds:
+            # Told below, with what it waits for.
+            case.draft.mark_lost(Reason.NODE_LOST, pod.node or "")
         else:
             case.lose(Reason.POD_DELETED, pod.deleted_by)
     return see_it_off(case, pod)
@@ -97,11 +100,22 @@ def see_it_off(case: Case, pod: PodFacts) -> Plan:
     overdue = pod.deleted_at + GRACE_OVERDUE
     if pod.has_claim:
         # Its volume might be in use by a container that nobody can see: two writers would destroy it.
-        return case.settle()
+        return _wait_for_the_node(case, pod, overdue=overdue)
     if case.now < overdue:
         return case.settle(look_again_at=overdue)
     # Looked at again, because a finalizer of somebody else may hold it even then.
     return case.settle(remove=removal(pod, force=True), look_again_at=case.now + GRACE_OVERDUE)
+
+
+def _wait_for_the_node(case: Case, pod: PodFacts, *, overdue: datetime) -> Plan:
+    """Its kubelet, or somebody who knows that the node is off, has to say that the pod has ended."""
+    if pod.over:
+        # What holds it is not its node.
+        return case.settle()
+    if pod.node_responds and case.now < overdue:
+        return case.settle(look_again_at=overdue)
+    wanted = not case.spec.paused and (case.draft.asleep_since is None or case.wake)
+    return case.wait(Reason.NODE_LOST, pod.node or "") if wanted else case.settle()
 
 
 def removal(pod: PodFacts, *, force: bool = False) -> Removal:

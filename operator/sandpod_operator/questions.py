@@ -18,7 +18,7 @@ from .observations import Answer, Errand, Outcome, Refusal
 from .pods import ANNOTATION_POD_HASH
 from .policy import idle_limit
 from .pool.pod import shape_of
-from .reasons import Reason
+from .reasons import Names, Reason
 from .resources.claim import workspace_name
 from .resources.pod import Frame, build_pod, sandbox_image
 from .settings import Installation
@@ -26,6 +26,8 @@ from .situation import Situation
 from .status import LONGEST_PAUSE, pause_after
 
 NEVER = "never"
+# A setup that was done before has ended by then, and nobody has to be told that it runs.
+GLANCE = timedelta(seconds=1)
 # Whoever asks for a sandbox waits no longer for its next start after a failure, which observes the request.
 PATIENCE = timedelta(seconds=10)
 
@@ -61,6 +63,12 @@ class Questions:
         return self.sandbox.metadata.uid
 
     @property
+    def names(self) -> Names:
+        metadata = self.sandbox.metadata
+        pod = self.pod.name if self.pod is not None else metadata.name
+        return Names(namespace=metadata.namespace, sandbox=metadata.name, pod=pod)
+
+    @property
     def current(self) -> bool:
         """The status speaks of the pod that is there: its end has not been accounted for."""
         return self.pod is not None and self.status.pod_uid == self.pod.uid
@@ -83,6 +91,13 @@ class Questions:
             return False
         result = (setup or bind).setup
         return result is None or result.state == "Running"
+
+    @property
+    def end_of_glance(self) -> datetime | None:
+        """Until then it may turn out that there is no setup to wait for; None when that is over."""
+        until = self.bind.at + GLANCE if self.bind is not None else None
+        # A clock that was put back must not keep it silent.
+        return until if until is not None and self.now < until <= self.now + GLANCE else None
 
     @property
     def alive(self) -> bool:
@@ -229,7 +244,13 @@ class Questions:
             if self.pod.claimed_at is not None:
                 # What comes with the bind is not in a warm pod.
                 return shape_of(self.spec, installation=self.installation) != self.pod.shape
-            wanted = self.wanted_pod
+            return self._wanted_pod_hash() != self.pod.pod_hash
         except BadPodTemplate:
             return True
-        return wanted["metadata"]["annotations"][ANNOTATION_POD_HASH] != self.pod.pod_hash
+
+    def _wanted_pod_hash(self) -> str:
+        return self.installation.memo.recall(
+            ("pod", self.uid),
+            (self.spec, self.frame),
+            lambda: self.wanted_pod["metadata"]["annotations"][ANNOTATION_POD_HASH],
+        )

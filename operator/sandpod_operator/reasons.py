@@ -3,7 +3,7 @@ to do. docs/operator.md has the same table for people.
 """
 
 from enum import StrEnum
-from typing import Final
+from typing import Final, NamedTuple
 
 from sandpod_crds.names import REASON_NOT_IMPLEMENTED
 
@@ -34,6 +34,7 @@ class Reason(StrEnum):
     POLICY_TAKEN = "PolicyTaken"
     EARLIER_POD = "EarlierPod"
     POD_DELETED = "PodDeleted"
+    NODE_LOST = "NodeLost"
     EVICTED = "Evicted"
     OOM_KILLED = "OOMKilled"
     CRASHED = "Crashed"
@@ -100,6 +101,16 @@ COLD: Final = (
     Reason.CLAIM_REFUSED,
 )
 
+
+class Names(NamedTuple):
+    """Of what a sentence is about: the commands in it are to be copied as they stand."""
+
+    namespace: str = ""
+    sandbox: str = ""
+    # That it has; without one, the pod that would be made.
+    pod: str = ""
+
+
 _AGAIN = "It is started again; after repeated failures status.nextStartAt says when."
 
 SENTENCES: Final[dict[Reason, str]] = {
@@ -107,24 +118,26 @@ SENTENCES: Final[dict[Reason, str]] = {
     Reason.STARTING: "The pod {pod} is starting.",
     Reason.STARTING_COLD: "The pod {pod} is starting. {detail}",
     Reason.STARTING_SLOWLY: "The pod {pod} has been starting for over a minute: a large image, or a "
-    "volume that cannot be mounted. Look at the events of kubectl describe pod {pod}.",
+    "volume that cannot be mounted. Look at the events of kubectl describe pod {pod} -n {namespace}.",
     Reason.REPLACED: "The spec was changed before the pod {pod} was ready; a new pod takes its place.",
     Reason.UNSCHEDULABLE: "No node takes the pod {pod}: {detail} Lower spec.resources, loosen "
-    "nodeSelector, or add a node; the pod is scheduled as soon as one fits.",
-    Reason.SCHEDULING_GATED: "The pod {pod} has scheduling gates: {detail} It starts when they are removed.",
+    "spec.nodeSelector, or add a node; the pod is scheduled as soon as one fits.",
+    Reason.SCHEDULING_GATED: "The pod {pod} has scheduling gates: {detail} It starts when whoever "
+    "has set them, spec.podTemplate or a webhook, removes them.",
     Reason.IMAGE_MISSING: "The image cannot be pulled: {detail} Correct spec.image, or give the "
     "namespace a pull secret; the node keeps trying, and a changed spec.image is used at once.",
     Reason.CONFIG_MISSING: "The container lacks something it refers to: {detail} Create the Secret or "
     "ConfigMap with that key, or correct spec.env and spec.envFrom; the node keeps trying.",
     Reason.CONTAINER_NOT_CREATED: "The node cannot create the container: {detail} It keeps trying; "
-    "look at the events of kubectl describe pod {pod}.",
+    "look at the events of kubectl describe pod {pod} -n {namespace}.",
     Reason.CRASHED_AT_START: f"The sandbox ended before it answered: {{detail}} Correct what it says "
     f"in the spec or the image. {_AGAIN}",
     Reason.START_FAILED: f"The sandbox could not start: {{detail}} Correct the spec or the image. {_AGAIN}",
     Reason.RUNTIME_NOT_ANSWERING: f"The runtime did not answer within {{word}} of the container's "
     f"start. If its node is overloaded, give it more CPU; if a NetworkPolicy keeps the operator out, "
     f"allow port 3000 from it. {_AGAIN}",
-    Reason.BIND_REFUSED: f"The runtime in the pod {{pod}} does not accept this operator: {{detail}} {_AGAIN}",
+    Reason.BIND_REFUSED: f"The runtime in the pod {{pod}} does not accept this operator: {{detail}} "
+    f"Another pod takes its place. {_AGAIN}",
     Reason.INVALID_POD: "The API server does not accept the pod: {detail} Correct the spec; a change "
     "is tried at once.",
     Reason.INVALID_POD_TEMPLATE: "The podTemplate does not make a valid pod: {detail} Correct "
@@ -133,16 +146,24 @@ SENTENCES: Final[dict[Reason, str]] = {
     "raise the quota; it is tried again at status.nextStartAt.",
     Reason.POD_SECURITY: "The namespace's Pod Security level does not allow the pod: {detail} Remove "
     "what it names from the spec, or ask for another level; it is tried again at status.nextStartAt.",
-    Reason.FORBIDDEN: "The API server does not allow the pod: {detail} It is tried again at "
-    "status.nextStartAt.",
-    Reason.NAMESPACE_TERMINATING: "The namespace is being deleted, and the sandbox with it.",
-    Reason.NAME_TAKEN: "The pod {pod} is there already and is not this sandbox's: {detail} Delete that "
-    "pod, or give the sandbox another name.",
-    Reason.POLICY_TAKEN: "A NetworkPolicy has the name of this sandbox's own and is not this sandbox's: "
-    "{detail} Delete that policy, or give the sandbox another name.",
-    Reason.EARLIER_POD: "The pod of an earlier sandbox of this name is going away.",
+    Reason.FORBIDDEN: "The API server does not allow the pod: {detail} Change what it names, or ask "
+    "whoever runs the cluster; it is tried again at status.nextStartAt.",
+    Reason.NAMESPACE_TERMINATING: "The namespace is being deleted, and the sandbox with it. Create "
+    "it in another one.",
+    Reason.NAME_TAKEN: "The pod {sandbox} is there already and is not this sandbox's: {detail} Delete it "
+    "(kubectl delete pod {sandbox} -n {namespace}), or give the sandbox another name.",
+    Reason.POLICY_TAKEN: "The NetworkPolicy {sandbox}-sandbox is there already and is not this sandbox's: "
+    "{detail} Delete it (kubectl delete networkpolicy {sandbox}-sandbox -n {namespace}), or give the sandbox "
+    "another name.",
+    Reason.EARLIER_POD: "The pod of an earlier sandbox of this name is going away. This one starts as "
+    "soon as it is gone.",
     Reason.POD_DELETED: f"The pod was deleted: {{detail}} {_AGAIN}",
-    Reason.EVICTED: f"The node evicted the pod: {{detail}} {_AGAIN}",
+    Reason.NODE_LOST: "The node {word} does not say that the pod {pod} has ended, which might still write to "
+    "the workspace: no other may start. It goes on when the node is back. If the node is off for good: "
+    "kubectl delete pod {pod} -n {namespace} --grace-period=0 --force; or, for all pods on it: kubectl taint "
+    "node {word} node.kubernetes.io/out-of-service=nodeshutdown:NoExecute.",
+    Reason.EVICTED: f"The node evicted the pod: {{detail}} Ask for what it needs in spec.resources.requests. "
+    f"{_AGAIN}",
     Reason.OOM_KILLED: f"Out of memory: {{detail}} Raise spec.resources.limits.memory. {_AGAIN}",
     Reason.CRASHED: f"The sandbox died: {{detail}} {_AGAIN}",
     Reason.RUNTIME_EXITED: f"The runtime has ended: {{detail}} {_AGAIN}",
@@ -150,8 +171,8 @@ SENTENCES: Final[dict[Reason, str]] = {
     Reason.NODE_NOT_RESPONDING: "The node {word} does not respond. The sandbox goes on when the node "
     "is back, and starts on another one when Kubernetes gives the node up.",
     Reason.ALL_FIELDS: "Every field that is set has an effect.",
-    Reason.SETTING_UP: "The commands of spec.setup run: {detail} kubectl sandbox logs --setup shows their "
-    "output.",
+    Reason.SETTING_UP: "The commands of spec.setup run, and nobody can work in the sandbox yet. kubectl "
+    "sandbox logs {sandbox} --setup -n {namespace} shows their output.",
     Reason.TEMPLATE_MISSING: "There is no {word} in this namespace. Create it, or correct spec.templateRef "
     "or spec.poolRef; a change is tried at once.",
     Reason.INVALID_TEMPLATE: "The sandbox and its template do not make a sandbox together: {detail} "
@@ -159,8 +180,8 @@ SENTENCES: Final[dict[Reason, str]] = {
     Reason.POLICY_EXCEEDED: "The platform team's policy does not allow the sandbox: {detail} A change is "
     "tried at once.",
     Reason.IDLE: "It sleeps because nobody worked in it. The next request wakes it.",
-    Reason.PAUSED: "It sleeps because spec.paused is set, and requests do not wake it. Set spec.paused to "
-    "false to go on.",
+    Reason.PAUSED: "It sleeps because spec.paused is set, and requests do not wake it. To go on, set "
+    "spec.paused to false: kubectl sandbox resume {sandbox} -n {namespace}.",
     Reason.REQUESTED: "It sleeps because somebody asked for that. The next request wakes it.",
     Reason.NODE: "It sleeps because its node was needed and nobody worked in it. The next request wakes it, "
     "on any node.",
@@ -175,16 +196,17 @@ SENTENCES: Final[dict[Reason, str]] = {
     Reason.GROWING: "The volume is growing: {detail} If it stays so, the next start completes it.",
     Reason.PROVISIONING: "The volume of the PersistentVolumeClaim {word} is being made.",
     Reason.CLAIM_PENDING: "The PersistentVolumeClaim {word} has no volume yet. kubectl describe pvc {word} "
-    "says why; often the storage class is missing or has no room.",
+    "-n {namespace} says why; often the storage class is missing or has no room.",
     Reason.CLAIM_LOST: "The volume of the PersistentVolumeClaim {word} is gone, and the files with it. "
-    "Delete the claim and the sandbox's pod to begin with an empty one.",
+    "To begin with an empty one: kubectl delete pvc/{word} pod/{pod} -n {namespace}.",
     Reason.CLAIM_DELETED: "The PersistentVolumeClaim {word} is being deleted, and its files are lost as "
     "soon as no pod uses it, at the latest when the sandbox sleeps. Copy what you need elsewhere before.",
     Reason.CLAIM_MISSING: "There is no PersistentVolumeClaim {word}; the next start makes an empty one.",
     Reason.WORKSPACE_AT_NEXT_START: "The pod {word} was made before the workspace was asked for, and its "
-    "files and sessions are lost when it ends. The next start has the workspace; to start now, delete the "
-    "pod.",
-    Reason.EARLIER_CLAIM: "The PersistentVolumeClaim {word} of an earlier sandbox is going away.",
+    "files and sessions are lost when it ends. The next start has the workspace; to start now: kubectl "
+    "delete pod {word} -n {namespace}.",
+    Reason.EARLIER_CLAIM: "The PersistentVolumeClaim {word} of an earlier sandbox is going away. This one "
+    "starts as soon as it is gone.",
     Reason.CLAIM_TAKEN: "The workspace's PersistentVolumeClaim is there already and is not this sandbox's: "
     "{detail} To use it, name it in spec.workspace.claimName; or delete it, or rename the sandbox.",
     Reason.INVALID_CLAIM: "The API server does not accept the workspace's PersistentVolumeClaim: {detail} "
@@ -194,10 +216,10 @@ SENTENCES: Final[dict[Reason, str]] = {
     Reason.DISK_FULL: "The disk of the workspace is full: {detail} Delete files, or raise "
     "spec.workspace.size.",
     Reason.SETUP_FAILED: "The setup failed, and is tried again at the next start: {detail} The sandbox can "
-    "be used; kubectl sandbox logs --setup shows the whole output.",
+    "be used; kubectl sandbox logs {sandbox} --setup -n {namespace} shows the whole output.",
     Reason.EXPIRED: "Its time has come: {detail} It is deleted.",
     **dict.fromkeys(COLD, "{detail}"),
-    Reason.SURPLUS_POD: "The pod {pod} is one too many and is removed.",
+    Reason.SURPLUS_POD: "The pod {word} is one too many and is removed.",
     Reason.NO_PORTS: "No port is to be exposed.",
     Reason.NOT_ENFORCED: "The cluster does not enforce NetworkPolicies: whatever spec.network says, the "
     "sandbox reaches the cluster's own addresses and other sandboxes, and they reach it. Install a network "
@@ -212,7 +234,7 @@ SENTENCES: Final[dict[Reason, str]] = {
 }
 
 
-def sentence(reason: Reason, *, pod: str, detail: str = "") -> str:
+def sentence(reason: Reason, *, names: Names, detail: str = "") -> str:
     # Details are others' words and end as they like; ours go on behind them as a sentence of their own.
     ended = detail if detail.endswith((".", "!", "?")) else f"{detail}."
-    return SENTENCES[reason].format(pod=pod, detail=ended, word=detail)
+    return SENTENCES[reason].format(**names._asdict(), detail=ended, word=detail)

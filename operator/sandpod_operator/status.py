@@ -15,7 +15,7 @@ from .last_words import LastWords
 from .objects import Json
 from .observations import Answer, SetupResult
 from .pods import PodFacts
-from .reasons import Reason, sentence
+from .reasons import Names, Reason, sentence
 
 # After the n-th failed start in a row the next one is tried 2 to the power of n-1 seconds later, at most
 # these.
@@ -26,9 +26,9 @@ STABLE = timedelta(seconds=60)
 
 
 class Draft:
-    def __init__(self, sandbox: Sandbox, *, now: datetime) -> None:
+    def __init__(self, sandbox: Sandbox, *, now: datetime, names: Names) -> None:
         self._old = sandbox.status
-        self._pod_name = sandbox.metadata.name
+        self._names = names
         self._generation = sandbox.metadata.generation
         self._now = now.replace(microsecond=0)
         self._fields: dict[str, Any] = dict(sandbox.status)
@@ -36,7 +36,7 @@ class Draft:
 
     @property
     def pod_name(self) -> str:
-        return self._fields["pod_name"] or self._pod_name
+        return self._fields["pod_name"] or self._names.sandbox
 
     @property
     def setup(self) -> SetupStatus | None:
@@ -84,12 +84,11 @@ class Draft:
         self._set(phase=Phase.PENDING)
         self._ready(False, reason, detail)
 
-    def mark_setting_up(self, pod: PodFacts, *, image: str, result: SetupResult | None) -> None:
+    def mark_setting_up(self, pod: PodFacts, *, image: str) -> None:
         """The runtime is ours, and prepares the workspace before anybody may work in it."""
-        message = result.message if result is not None else ""
         self._hold(pod, image=image)
-        self._set(phase=Phase.STARTING, setup=SetupStatus(result="Running", message=message))
-        self._ready(False, Reason.SETTING_UP, message)
+        self._set(phase=Phase.STARTING, setup=SetupStatus(result="Running"))
+        self._ready(False, Reason.SETTING_UP)
 
     def mark_running(
         self, pod: PodFacts, *, answer: Answer | None, image: str, setup: SetupResult | None = None
@@ -245,7 +244,7 @@ class Draft:
             self._set(asleep_since=None, sleep_reason=None, wakes=(self._old.wakes or 0) + 1)
 
     def _ready(self, holds: bool, reason: Reason, detail: str = "") -> None:
-        message = sentence(reason, pod=self._pod_name, detail=detail)
+        message = sentence(reason, names=self._names, detail=detail)
         self._condition(ConditionType.READY, holds, reason, message)
 
     def _condition(self, kind: ConditionType, holds: bool, reason: Reason, message: str) -> None:

@@ -78,7 +78,7 @@ def workspace_verdict(case: "Case", *, before: Condition | None) -> Verdict:
     if workspace is None:
         return _setup_trouble(case) or _scratch(case)
     if pod is not None and pod.workspace_claim is None:
-        return _bad(Reason.WORKSPACE_AT_NEXT_START, pod.name)
+        return _bad(Reason.WORKSPACE_AT_NEXT_START, pod.name, case)
     return (
         _refused(case)
         or _full_disk(case, before=before)
@@ -117,13 +117,13 @@ def _refused(case: "Case") -> Verdict | None:
         return None
     # Quota may be freed; whatever else is said of a claim that is there, is said of its growth.
     grows = case.claim is not None and refusal.reason is not Reason.QUOTA_EXCEEDED
-    return _bad(Reason.CANNOT_GROW if grows else refusal.reason, refusal.message)
+    return _bad(Reason.CANNOT_GROW if grows else refusal.reason, refusal.message, case)
 
 
 def _full_disk(case: "Case", *, before: Condition | None) -> Verdict | None:
     disk = case.disk_trouble
     if disk is not None:
-        return _bad(Reason.DISK_FULL, disk)
+        return _bad(Reason.DISK_FULL, disk, case)
     was_full = before is not None and before.reason == Reason.DISK_FULL
     return _as_it_was(before) if before is not None and was_full and case.disk_unknown else None
 
@@ -133,27 +133,28 @@ def _claim_trouble(case: "Case", workspace: Workspace) -> Verdict | None:
     if claim is None:
         # A claim that is somebody else's is not watched, and one in use cannot go.
         gone = case.pod is None and workspace.claim_name is None
-        return _bad(Reason.CLAIM_MISSING, name) if gone else None
+        return _bad(Reason.CLAIM_MISSING, name, case) if gone else None
     if _is_kept_for_another(claim, case):
-        return _bad(Reason.CLAIM_TAKEN, _kept_for(claim))
+        return _bad(Reason.CLAIM_TAKEN, _kept_for(claim), case)
     if claim.phase == "Lost":
-        return _bad(Reason.CLAIM_LOST, name)
+        return _bad(Reason.CLAIM_LOST, name, case)
     if claim.deleted and _is_ours(claim, case):
-        return _bad(Reason.CLAIM_DELETED, name)
+        return _bad(Reason.CLAIM_DELETED, name, case)
     if case.alive:
         return None
     if claim.phase == "Pending":
-        return _bad(Reason.PROVISIONING if volume_is_coming(case) else Reason.CLAIM_PENDING, name)
+        return _bad(Reason.PROVISIONING if volume_is_coming(case) else Reason.CLAIM_PENDING, name, case)
     # Bound while the first pod is on its way: the write that says Running says that too.
     on_its_way = case.pod is not None and volume_is_coming(case)
-    return _bad(Reason.PROVISIONING, name) if on_its_way else None
+    return _bad(Reason.PROVISIONING, name, case) if on_its_way else None
 
 
 def _setup_trouble(case: "Case") -> Verdict | None:
     setup = case.draft.setup
     if setup is None or setup.result == "Succeeded":
         return None
-    return _bad(Reason.SETUP_FAILED if setup.result == "Failed" else Reason.SETTING_UP, setup.message)
+    reason = Reason.SETUP_FAILED if setup.result == "Failed" else Reason.SETTING_UP
+    return _bad(reason, setup.message, case)
 
 
 def _good_volume(case: "Case") -> Verdict:
@@ -222,5 +223,5 @@ def _patch(claim: ClaimFacts, change: Json) -> Write:
     return Write(verb=Verb.PATCH, kind=CLAIM, name=claim.name, body={**change, "metadata": metadata})
 
 
-def _bad(reason: Reason, detail: str) -> Verdict:
-    return verdict(ConditionType.WORKSPACE_READY, False, reason, detail)
+def _bad(reason: Reason, detail: str, case: "Case") -> Verdict:
+    return verdict(ConditionType.WORKSPACE_READY, False, reason, detail, names=case.names)

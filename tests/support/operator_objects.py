@@ -17,7 +17,7 @@ from sandpod_operator.isolation import Enforcement, isolation_of_pod, isolation_
 from sandpod_operator.objects import Json, owner_reference, owner_uid, section
 from sandpod_operator.observations import Answer, Errand, Key, Outcome, Refusal
 from sandpod_operator.pods import facts
-from sandpod_operator.reasons import Reason, sentence
+from sandpod_operator.reasons import Names, Reason, sentence
 from sandpod_operator.resources.pod import spec_hash
 from sandpod_operator.settings import Installation, RuntimeMount, Settings
 from sandpod_operator.situation import Situation
@@ -25,6 +25,7 @@ from sandpod_operator.workspace import workspace_verdict
 
 NOW = datetime(2026, 11, 18, 12, 0, 0, tzinfo=UTC)
 KEY = Key("team", "box")
+NAMES = Names(namespace=KEY.namespace, sandbox=KEY.name, pod=KEY.name)
 UID = "5a0d0001-0000-4000-8000-000000000001"
 POD_UID = "90d00001-0000-4000-8000-000000000001"
 IMAGE = "sandpod/sandbox:0.1.0"
@@ -73,7 +74,7 @@ def status_of(phase: str, reason: str, *, ready: bool = False, **fields: Any) ->
 
 
 def conditions_of(reason: str, *, ready: bool) -> list[Json]:
-    said = Verdict(ConditionType.READY, ready, Reason(reason), sentence(Reason(reason), pod=KEY.name))
+    said = Verdict(ConditionType.READY, ready, Reason(reason), sentence(Reason(reason), names=NAMES))
     others = {v.type: v for v in verdicts(SandboxSpec(), overridden=(), restart_pending=None)}
     given = isolation_of_pod(SandboxSpec(), isolation=None)
     others[ConditionType.ISOLATED] = isolation_verdict(given, enforcement=Enforcement.UNKNOWN, said=None)
@@ -192,8 +193,9 @@ def refused_bind(message: str = "it was made with another key of the installatio
     return answer(Errand.BIND, outcome=Outcome.REFUSED, message=message)
 
 
-def answer(errand: Errand, *, outcome: Outcome = Outcome.DONE, **fields: Any) -> Answer:
-    return Answer(pod_uid=POD_UID, errand=errand, outcome=outcome, at=NOW, **fields)
+def answer(errand: Errand, *, outcome: Outcome = Outcome.DONE, ago: float = 0, **fields: Any) -> Answer:
+    given = NOW - timedelta(seconds=ago)
+    return Answer(pod_uid=POD_UID, errand=errand, outcome=outcome, at=given, **fields)
 
 
 def claim(*, size: str = "1Gi", phase: str = "Bound", owner: str | None = UID, **metadata: Any) -> Json:

@@ -77,7 +77,8 @@ class SandboxStatus(Model):
     asleep_since: datetime | None = None
     """Since when it sleeps. Empty while awake."""
     sleep_reason: str | None = None
-    """Why it sleeps: Idle, Paused or Node (its node was drained while nobody worked). Empty while awake."""
+    """Why it sleeps: Idle, Paused, Requested, or Node (its node was drained while nobody worked). Empty while
+    awake."""
     wake_observed: Annotated[str, Bounds(longest=256)] | None = None
     """The last wake request that has been fulfilled: the value of the annotation
     sandpod.dev/wake-requested-at."""

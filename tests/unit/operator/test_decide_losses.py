@@ -3,6 +3,7 @@
 from datetime import timedelta
 
 import pytest
+from sandpod_operator.objects import Json
 from sandpod_operator.observations import Refusal
 from sandpod_operator.reasons import Reason
 
@@ -11,6 +12,7 @@ from tests.support.operator_objects import (
     POD_UID,
     UID,
     at,
+    claim,
     conditions_of,
     ended,
     pod,
@@ -201,7 +203,73 @@ LOST = {
     ),
 }
 
-TABLE = {**REFUSED, **LOST}
+VOLUME = {"workspace": {"size": "1Gi"}}
+LOST_BEFORE = status_of("Starting", "PodDeleted", restarts=1, workspaceClaim="box-workspace")
+
+
+def leaving(status: Json, *, since: float) -> Json:
+    found = pod(VOLUME, status, deletionTimestamp=at(since))
+    found["spec"]["nodeName"] = "node-1"
+    return found
+
+
+# Its node does not say anything any more, and Kubernetes has given it up.
+SILENT = leaving(up(since=-90, ready="False"), since=0)
+GONE = "kubectl delete pod box -n team --grace-period=0 --force"
+
+WITH_A_VOLUME = {
+    "nothing may write to the volume beside a node that is lost": Row(
+        situation(sandbox(VOLUME, running()), SILENT, claims=(claim(),)),
+        writes=["status"],
+        phase="Pending",
+        ready=("False", "NodeLost"),
+        says=GONE,
+        status={"restarts": 1, "podUID": None},
+        tells=["NodeLost"],
+    ),
+    "a node that does not end a pod is given its time": Row(
+        situation(
+            sandbox(VOLUME, LOST_BEFORE),
+            leaving(up(since=-90), since=-20),
+            claims=(claim(),),
+        ),
+        writes=["status"],
+        phase="Starting",
+        ready=("False", "PodDeleted"),
+        again_in=10,
+    ),
+    "and then said to be lost, with what can be done": Row(
+        situation(
+            sandbox(VOLUME, LOST_BEFORE),
+            leaving(up(since=-90), since=-30),
+            claims=(claim(),),
+        ),
+        writes=["status"],
+        phase="Pending",
+        ready=("False", "NodeLost"),
+        says="kubectl taint node node-1 node.kubernetes.io/out-of-service=nodeshutdown:NoExecute",
+        tells=["NodeLost"],
+    ),
+    "somebody else's finalizer is not the node's silence": Row(
+        situation(
+            sandbox(VOLUME, LOST_BEFORE),
+            leaving(ended(137), since=-30),
+            claims=(claim(),),
+        ),
+        writes=["status"],
+        phase="Starting",
+        ready=("False", "PodDeleted"),
+    ),
+    "one that is paused waits for nothing": Row(
+        situation(sandbox({**VOLUME, "paused": True}, running()), SILENT, claims=(claim(),)),
+        writes=["status"],
+        phase="Asleep",
+        ready=("False", "Paused"),
+        tells=["Paused"],
+    ),
+}
+
+TABLE = {**REFUSED, **LOST, **WITH_A_VOLUME}
 
 
 @pytest.mark.parametrize("name", TABLE)

@@ -104,7 +104,7 @@ OWNERSHIP = {
         writes=["status"],
         phase="Pending",
         ready=("False", "NameTaken"),
-        says="Delete that pod, or give the sandbox another name",
+        says="Delete it (kubectl delete pod box -n team), or give the sandbox another name",
         tells=["NameTaken"],
     ),
     "the pod of an earlier sandbox of this name goes first": Row(

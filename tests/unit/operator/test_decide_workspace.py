@@ -217,13 +217,20 @@ KEPT_UP = {
 
 SETUP: Json = {"setup": ["make"]}
 SETTING_UP: Json = starting(setup={"result": "Running", "message": ""})
+AT_IT = written(situation(sandbox(SETUP, starting()), pod(SETUP, up()), answer=bound(ago=1)))
 
 PREPARED = {
-    "nobody works in it before the setup has ended": Row(
+    "a setup that may have been done before is not yet spoken of": Row(
         situation(sandbox(SETUP, starting()), pod(SETUP, up()), answer=bound()),
+        asks=Errand.SETUP,
+        again_in=1,
+    ),
+    "nobody works in it before the setup has ended": Row(
+        situation(sandbox(SETUP, starting()), pod(SETUP, up()), answer=bound(ago=1)),
         writes=["status"],
         phase="Starting",
         ready=("False", "SettingUp"),
+        says="kubectl sandbox logs box --setup -n team",
         status={"setup": {"result": "Running", "message": "", "finishedAt": None}, "startedAt": None},
         asks=Errand.SETUP,
     ),
@@ -256,16 +263,16 @@ PREPARED = {
     ),
     "however long it takes, it is not given up": Row(
         situation(
-            sandbox(SETUP, written(situation(sandbox(SETUP, starting()), pod(SETUP, up()), answer=bound()))),
+            sandbox(SETUP, AT_IT),
             pod(SETUP, up(since=-9000)),
-            answer=bound(),
+            answer=bound(ago=9000),
             asked=-9000,
         ),
         asks=Errand.SETUP,
     ),
     "nor by an operator that was restarted, which makes itself known": Row(
         situation(
-            sandbox(SETUP, written(situation(sandbox(SETUP, starting()), pod(SETUP, up()), answer=bound()))),
+            sandbox(SETUP, AT_IT),
             pod(SETUP, up(since=-9000)),
         ),
         asks=Errand.BIND,
@@ -424,7 +431,7 @@ def test_a_runtime_that_is_not_ready_for_another_reason_has_no_full_disk() -> No
 def test_a_failed_setup_is_said_of_the_workspace_and_told_once() -> None:
     failed = answer(Errand.SETUP, setup=SetupResult(state="Failed", message="make: no rule"))
     spec = {**VOLUME, **SETUP}
-    first = situation(sandbox(spec, starting()), pod(spec, up()), answer=bound(), claims=(claim(),))
+    first = situation(sandbox(spec, starting()), pod(spec, up()), answer=bound(ago=1), claims=(claim(),))
     status = written(first)
     given = situation(sandbox(spec, status), pod(spec, up()), answers=(bound(), failed), claims=(claim(),))
     plan = decided(given)

@@ -13,6 +13,8 @@ from sandpod_operator.status import status_patch
 from tests.support.operator_api import merge_patch
 from tests.support.operator_objects import (
     INSTALLATION,
+    KEY,
+    NAMES,
     NOW,
     bound,
     pod,
@@ -25,13 +27,14 @@ from tests.support.operator_objects import (
 
 
 def decided(
-    status: Json, *, spec: Json | None = None, later: float = 0, generation: int = 1
+    status: Json, *, spec: Json | None = None, later: float = 0, generation: int = 1, name: str = KEY.name
 ) -> SandboxStatus:
     """What becomes of the status of a sandbox that runs."""
-    given = situation(sandbox(spec, status, generation=generation), pod(spec, up(since=-90)), answer=bound())
-    found = decide(given, now=NOW + timedelta(seconds=later), installation=INSTALLATION).status
-    assert found is not None
-    return found
+    found = pod(spec, up(since=-90), name=name)
+    given = situation(sandbox(spec, status, generation=generation), found, answer=bound())
+    status_then = decide(given, now=NOW + timedelta(seconds=later), installation=INSTALLATION).status
+    assert status_then is not None
+    return status_then
 
 
 def condition(status: SandboxStatus, kind: str) -> Json:
@@ -126,11 +129,26 @@ def test_several_things_without_effect_are_all_named() -> None:
 
 @pytest.mark.parametrize("reason", list(SENTENCES))
 def test_every_sentence_ends_and_holds_no_gap(reason: Reason) -> None:
-    said = sentence(reason, pod="box", detail="no room {here}")
+    said = sentence(reason, names=NAMES, detail="no room {here}")
 
     assert said.endswith(".")
     assert ".." not in said
     assert "{" not in said.replace("{here}", "")
+
+
+@pytest.mark.parametrize("reason", list(SENTENCES))
+def test_every_command_in_a_sentence_can_be_copied_as_it_stands(reason: Reason) -> None:
+    # The end of a sentence is not the command's, which it stands behind a blank or a colon.
+    _, *commands = sentence(reason, names=NAMES, detail="node-1").split("kubectl ")
+    for command in commands:
+        assert "-n team" in command or command.startswith("taint node node-1 ")
+    assert "sandbox logs --setup" not in SENTENCES[reason]
+
+
+def test_a_pod_that_was_taken_from_a_pool_is_called_by_its_own_name() -> None:
+    found = decided(starting(podName="warm-1"), name="warm-1")
+
+    assert condition(found, "Ready")["message"] == "The runtime answers in the pod warm-1."
 
 
 def test_every_reason_has_a_sentence() -> None:
