@@ -89,17 +89,23 @@ def _empty(api: Api, operator: Operator) -> None:
 
 @contextlib.contextmanager
 def _namespace(api: Api) -> Generator[None]:
-    path = "/api/v1/namespaces"
-    try:
-        api.raw("POST", path, {"metadata": {"name": NAMESPACE}})
-    except RefusedError as refused:
-        if refused.status != 409:
-            raise
+    # Of a run that was killed, or of one that is just ending.
+    nodes.remove(api)
+    _remove_namespace(api)
+    api.raw("POST", "/api/v1/namespaces", {"metadata": {"name": NAMESPACE}})
     try:
         yield
     finally:
-        api.raw("DELETE", f"{path}/{NAMESPACE}")
-        wait_for("the namespace is gone", lambda: _no_namespace(api), within=300, every=1)
+        _remove_namespace(api)
+
+
+def _remove_namespace(api: Api) -> None:
+    try:
+        api.raw("DELETE", f"/api/v1/namespaces/{NAMESPACE}")
+    except RefusedError as refused:
+        if refused.status not in (404, 409):
+            raise
+    wait_for("the namespace is gone", lambda: _no_namespace(api), within=300, every=1)
 
 
 def _none(api: Api, path: str) -> bool:

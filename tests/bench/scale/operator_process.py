@@ -35,6 +35,12 @@ class Numbers:
         found = (each for each in self._series if each[0] == f"sandpod_operator_{name}")
         return sum(value for _, given, value in found if labels.items() <= given.items())
 
+    @property
+    def settled(self) -> bool:
+        """All had been read, and nothing waited to be looked at. False also when it had no time to say so."""
+        waiting = self.sum("queue_depth") + self.sum("queue_oldest_seconds")
+        return self.sum("synced") == 1 and waiting == 0
+
     def by(self, name: str, *labels: str) -> dict[str, float]:
         found = (each for each in self._series if each[0] == f"sandpod_operator_{name}")
         return {" ".join(given.get(label, "") for label in labels): value for _, given, value in found}
@@ -66,16 +72,11 @@ class Operator:
 
     def converged(self) -> bool:
         """It has read all there is, and every sandbox was looked at."""
-        self.program.check()
-        if fetch(f"{ADDRESS}/readyz") is None:
-            return False
         numbers = self.numbers()
-        return self.settled() and numbers.sum("reconciles_total") >= numbers.sum("sandboxes")
+        return numbers.settled and numbers.sum("reconciles_total") >= numbers.sum("sandboxes")
 
     def settled(self) -> bool:
-        """Nothing waits to be looked at."""
-        numbers = self.numbers()
-        return numbers.sum("queue_depth") == 0 and numbers.sum("queue_oldest_seconds") == 0
+        return self.numbers().settled
 
     def restart(self) -> float:
         """Returns how many seconds it took from the start to converged."""
@@ -83,7 +84,7 @@ class Operator:
         begun = time.monotonic()
         self.start()
         # Seldom enough that to be asked is not most of what it has to do.
-        wait_for("the operator has converged", self.converged, within=120, every=0.25)
+        wait_for("the operator has converged", self.converged, within=300, every=0.25)
         return time.monotonic() - begun
 
 
