@@ -68,13 +68,19 @@ def _come_over(case: "Case") -> Plan | None:
 
 def wanted_policy(case: "Case") -> Json:
     metadata = case.sandbox.metadata
-    return build_network_policy(
-        # Whatever stood before the policy forbade this network is gone.
-        Network(egress="None") if case.forbids("network") else case.spec.network,
-        name=policy_name(metadata.name),
-        namespace=metadata.namespace,
-        owner=case.owner,
-        selects_uid=case.uid,
-        labels=case.labels,
-        installation=case.installation,
+    # Whatever stood before the policy forbade this network is gone.
+    network = Network(egress="None") if case.forbids("network") else case.spec.network
+    owner, labels = case.owner, case.labels
+    return case.installation.memo.recall(
+        ("policy", case.uid),
+        (network, owner, labels),
+        lambda: build_network_policy(
+            network,
+            name=policy_name(metadata.name),
+            namespace=metadata.namespace,
+            owner=owner,
+            selects_uid=case.uid,
+            labels=labels,
+            installation=case.installation,
+        ),
     )

@@ -13,6 +13,7 @@ from sandpod_crds import names
 from sandpod_crds.previews import Site
 
 from .errors import BadSettings
+from .memo import Memo
 
 
 class _Settings(BaseModel):
@@ -121,6 +122,8 @@ class Installation:
     runtime_mount: RuntimeMount
 
 
+    # Of what follows from all this and a sandbox's spec
+    memo: Memo = field(default_factory=Memo, repr=False, compare=False)
 def read_settings(environment: Mapping[str, str] = os.environ) -> Settings:
     text = environment.get(names.SETTINGS_ENV)
     if not text:
