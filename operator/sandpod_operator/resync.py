@@ -71,11 +71,15 @@ class Resync:
         return self.first_lists.is_set()
 
     async def run(self) -> None:
-        again = self._clock()
+        again, owed = self._clock(), 0
         while not self._first_has_come():
-            # More than one: what has been deleted before the watch began, only another list can tell.
             if self._first is None or self._clock() >= again:
                 await self._try_compare()
+            elif len(self._first) != owed:
+                # It comes, and another list would take the time that it needs. Once nothing comes any more:
+                # what has been deleted before the watch began, only another list can tell.
+                again = self._clock() + GRACE
+            owed = len(self._first or ())
                 again = self._clock() + GRACE
             await asyncio.sleep(FIRST)
         while True:

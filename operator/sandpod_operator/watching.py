@@ -43,6 +43,9 @@ def _settings() -> kopf.OperatorSettings:
     settings.networking.error_backoffs = (0.25, 0.5, 1, 1, 2, 2, 3, 3, 3, 5, 5, 5, 5, 5, 5, 5, 5, 5)
     # Fewer workers than objects would wait for each other for ever while the first lists are read.
     settings.queueing.worker_limit = None
+    # For so long a worker keeps its object's last event, with all that we do not want of it: after a list, of
+    # every object there is.
+    settings.queueing.idle_timeout = 1
     settings.scanning.disabled = True
     settings.posting.enabled = False
     settings.persistence.diffbase_storage = NoDiffs()

@@ -4,10 +4,12 @@ import asyncio
 from collections.abc import Callable
 
 import pytest
+from sandpod_crds import paths
+from sandpod_crds.errors import Unavailable
 from sandpod_operator.health import LONGEST_BEHIND, Health
 from sandpod_operator.kinds import KINDS
 from sandpod_operator.observations import Key
-from sandpod_operator.resync import Resync
+from sandpod_operator.resync import GRACE, Resync
 from sandpod_operator.store import Store
 from sandpod_operator.workqueue import WorkQueue
 
@@ -126,6 +128,36 @@ async def test_an_object_that_vanished_unseen_is_dropped_and_looked_at() -> None
 
     assert office.store.pods.get(KEY) is None
     assert len(office.queue) == 1
+
+async def test_it_lists_again_only_when_the_watch_brings_nothing_more(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("sandpod_operator.resync.FIRST", 0.0)
+    office = Office()
+    names = ("a", "b", "c")
+    there = [
+        office.api.put(
+            paths.sandboxes(KEY.namespace, name), {"metadata": {"name": name, "namespace": KEY.namespace}}
+        )
+        for name in names
+    ]
+    running = asyncio.create_task(office.resync.run())
+
+    async def rounds() -> int:
+        """How often it has listed by now."""
+        for _ in range(20):
+            await asyncio.sleep(0)
+        return len(office.api.calls) // len(KINDS)
+
+    assert await rounds() == 1
+    for each in there[:2]:
+        office.clock.advance(GRACE - 1)
+        office.store.sandboxes.observe(each)
+        assert await rounds() == 1
+    office.clock.advance(GRACE)
+    assert await rounds() == 2
+    running.cancel()
+
 
 
 async def test_an_object_that_came_back_meanwhile_is_not_dropped() -> None:
