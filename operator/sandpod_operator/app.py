@@ -4,6 +4,7 @@ import asyncio
 import logging
 import os
 from collections.abc import Callable, Coroutine
+from datetime import timedelta
 from typing import Any
 
 from aiohttp import web
@@ -12,6 +13,7 @@ from sandpod_crds.kube import Kube
 
 from .bootstrap import find_runtime_mount, installation_key, wait_until_installed
 from .certificates import Certificates
+from .drains import Drains
 from .enforcement import Detector
 from .events import Recorder
 from .execute import Executor
@@ -155,6 +157,10 @@ class App:
         self._spawn("resync", resync.run())
         self._spawn("heartbeat", health.beat())
         self._spawn("drain protection", self._protection.run())
+        patience = timedelta(seconds=self._settings.protect_from_drain_seconds)
+        if self._settings.protect_from_drain and patience:
+            drains = Drains(cluster=kube, store=self.store, queue=self.queue, patience=patience, now=utc_now)
+            self._spawn("drains", drains.run())
         if self._settings.network.detect_enforcement:
             self._spawn("enforcement of NetworkPolicies", detector.run())
         if self._settings.certificates == "Managed":

@@ -14,6 +14,7 @@ from .case import Case
 from .departure import (
     PAUSED,
     bury_the_pod,
+    guard_the_work,
     keep_one_pod,
     leave_with_the_sandbox,
     let_the_old_pod_go,
@@ -292,5 +293,6 @@ PHASES: tuple[Callable[[Case], Plan | None], ...] = (
     wait_for_the_setup,
     wait_for_the_runtime,
     put_it_to_sleep,
+    guard_the_work,
     keep_it_running,
 )

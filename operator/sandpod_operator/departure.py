@@ -4,9 +4,13 @@ What it leaves says whether its sandbox sleeps, is wanted again at once, or was 
 
 from datetime import datetime, timedelta
 
+from sandpod_crds.names import LABEL_PROTECTED
+
 from .case import Case
+from .kinds import POD
 from .last_words import LastWords
-from .plan import Plan, Removal
+from .objects import Json
+from .plan import Plan, Removal, Verb, Write
 from .pods import PodFacts
 from .reasons import Reason
 from .situation import Situation
@@ -61,6 +65,18 @@ def let_the_old_pod_go(case: Case) -> Plan | None:
         else:
             case.lose(Reason.POD_DELETED, pod.deleted_by)
     return see_it_off(case, pod)
+
+
+def guard_the_work(case: Case) -> Plan | None:
+    """Whether a drain of its node waits for the sandbox follows the spec while it runs."""
+    pod = case.pod
+    if pod is None or not case.bound or not case.knows_files_and_network:
+        return None
+    if pod.protected == case.holds_up_drains or case.refusal_of(POD) is not None:
+        return None
+    label = "true" if case.holds_up_drains else None
+    metadata: Json = {"uid": pod.uid, "labels": {LABEL_PROTECTED: label}}
+    return case.write(Write(verb=Verb.PATCH, kind=POD, name=pod.name, body={"metadata": metadata}))
 
 
 def bury_the_pod(case: Case) -> Plan | None:

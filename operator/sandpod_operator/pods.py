@@ -14,6 +14,7 @@ from sandpod_crds.names import (
     GROUP,
     LABEL_NETWORK,
     LABEL_POOL_UID,
+    LABEL_PROTECTED,
     SANDBOX_CONTAINER,
     SANDBOX_KIND,
 )
@@ -87,6 +88,8 @@ class PodFacts:
     cold: str
     # What NetworkPolicies select it by.
     network_uid: str
+    # The drain of its node waits for it.
+    protected: bool
     ip: str | None
     node: str | None
     # The moment from which the pod has no right to exist any more.
@@ -138,6 +141,7 @@ def facts(pod: Json) -> PodFacts:
         claimed_at=claimed_at,
         cold=annotations.get(ANNOTATION_COLD, ""),
         network_uid=labels.get(LABEL_NETWORK, ""),
+        protected=labels.get(LABEL_PROTECTED) == "true",
         ip=status.get("podIP") or None,
         node=section(pod, "spec").get("nodeName"),
         deleted_at=parse_time(deleted) if deleted else None,

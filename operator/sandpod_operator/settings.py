@@ -107,6 +107,8 @@ class Settings(_Settings):
     previews: Previews = Previews()
     # Whether a node's drain waits for the sandboxes that work on it.
     protect_from_drain: bool = True
+    # For how long after its node was cordoned; 0: for as long as they work.
+    protect_from_drain_seconds: float = Field(default=3600, ge=0)
     log_level: Literal["debug", "info", "warning", "error"] = "info"
 
 
@@ -120,10 +122,10 @@ class Installation:
     key: bytes = field(repr=False)
     # Resolved: never Auto.
     runtime_mount: RuntimeMount
-
-
     # Of what follows from all this and a sandbox's spec
     memo: Memo = field(default_factory=Memo, repr=False, compare=False)
+
+
 def read_settings(environment: Mapping[str, str] = os.environ) -> Settings:
     text = environment.get(names.SETTINGS_ENV)
     if not text:

@@ -52,6 +52,8 @@ class Situation:
     # The wall of the pool that its pod comes from is there.
     walled: bool = False
     enforcement: Enforcement = Enforcement.UNKNOWN
+    # A drain of its pod's node has waited long enough.
+    drain_overdue: bool = False
 
 
 def look(store: Store, key: Key, *, pools: Pools, enforcement: Enforcement) -> Situation:
@@ -82,6 +84,7 @@ def look(store: Store, key: Key, *, pools: Pools, enforcement: Enforcement) -> S
         environment=pools.environment(key),
         enforcement=enforcement,
         walled=pod is not None and _is_walled(store, key.namespace, pod),
+        drain_overdue=pod is not None and pod.node in store.released_nodes,
     )
 
 

@@ -114,6 +114,8 @@ class Store:
         self._answers: dict[str, dict[Errand, Answer]] = {}
         # By the UID of the pod.
         self._asked: dict[str, datetime] = {}
+        # Nodes whose drain has waited long enough for the sandboxes on them.
+        self.released_nodes: frozenset[str] = frozenset()
         # By the sandbox and the plural of what was refused.
         self._refusals: dict[Key, dict[str, Refusal]] = {}
 

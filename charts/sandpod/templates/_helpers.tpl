@@ -83,6 +83,7 @@ annotations:
   "certificates" (ternary "Managed" "External" (eq .Values.certificates.mode "Managed"))
   "startTimeoutSeconds" (int .Values.sandboxes.startTimeoutSeconds)
   "protectFromDrain" .Values.sandboxes.protectFromDrain
+  "protectFromDrainSeconds" (int .Values.sandboxes.protectFromDrainSeconds)
   "releaseLabels" (fromYaml (include "sandpod.selectorLabels" (list . "")))
   "pools" (dict "readSecrets" .Values.pools.readSecrets "mostStarting" (int .Values.pools.mostStarting))
   "network" (fromYaml (include "sandpod.networkSettings" .))

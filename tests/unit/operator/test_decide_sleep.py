@@ -422,7 +422,7 @@ CHANGED = {
     "keepAlive is told like another time": Row(
         situation(
             sandbox({"keepAlive": True}, running(sleepAfter=None)),
-            pod(status=RUNS),
+            pod({"keepAlive": True}, RUNS),
             answer=answer(Errand.ADJUST, subject="never"),
         ),
         writes=["status"],

@@ -23,6 +23,7 @@ GIVEN = {
     "certificates": "Managed",
     "startTimeoutSeconds": 60,
     "protectFromDrain": True,
+    "protectFromDrainSeconds": 3600,
     "releaseLabels": {"app.kubernetes.io/name": "sandpod", "app.kubernetes.io/instance": "sandpod"},
     "network": {
         "clusterRanges": ["10.0.0.0/8", "fc00::/7"],

@@ -1,0 +1,88 @@
+"""Finds the nodes that have been cordoned for so long that their drain waits for no sandbox any more. Only
+cordoned nodes are asked for: to watch all of a large cluster's would cost more than the rest together.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from typing import Final
+
+from sandpod_crds.errors import ApiError
+
+from .cluster import Cluster
+from .kinds import POD
+from .objects import Json, entries, section
+from .observations import Key
+from .store import Store
+from .times import parse_time
+from .workqueue import WorkQueue
+
+NODES: Final = "/api/v1/nodes"
+CORDONED: Final = {"fieldSelector": "spec.unschedulable=true"}
+# Kubernetes puts it on a node that is cordoned, and says when.
+TAINT: Final = "node.kubernetes.io/unschedulable"
+PAUSE = 60.0
+
+log = logging.getLogger(__name__)
+
+
+class Drains:
+    def __init__(
+        self,
+        *,
+        cluster: Cluster,
+        store: Store,
+        queue: WorkQueue[Key],
+        patience: timedelta,
+        now: Callable[[], datetime],
+    ) -> None:
+        self._cluster = cluster
+        self._store = store
+        self._queue = queue
+        self._patience = patience
+        self._now = now
+        # When we first saw it so, for a node that does not say since when it is cordoned.
+        self._seen: dict[str, datetime] = {}
+
+    async def run(self) -> None:
+        while True:
+            try:
+                await self.look()
+            except ApiError as error:
+                # What was found before holds until a list says otherwise.
+                log.warning("could not list the cordoned nodes: %s", error)
+            await asyncio.sleep(PAUSE)
+
+    async def look(self) -> None:
+        nodes = (await self._cluster.list(NODES, query=CORDONED))["items"]
+        now = self._now()
+        self._seen = {name: self._seen.get(name, now) for name in map(_name, nodes)}
+        since = {_name(node): _cordoned_at(node) or self._seen[_name(node)] for node in nodes}
+        released = frozenset(name for name, moment in since.items() if now - moment >= self._patience)
+        changed = released ^ self._store.released_nodes
+        self._store.released_nodes = released
+        for name in sorted(changed):
+            waits = "not any more" if name in released else "again"
+            log.info("a drain of the node %s waits for its sandboxes %s", name, waits)
+        self._look_at_the_sandboxes_on(changed)
+
+    def _look_at_the_sandboxes_on(self, nodes: frozenset[str]) -> None:
+        if not nodes:
+            return
+        for key in self._store.pods:
+            pod = self._store.pods.get(key)
+            if pod is not None and section(pod, "spec").get("nodeName") in nodes:
+                for sandbox in self._store.concerned(POD, pod):
+                    self._queue.add(sandbox)
+
+
+def _name(node: Json) -> str:
+    return node["metadata"]["name"]
+
+
+def _cordoned_at(node: Json) -> datetime | None:
+    for taint in entries(section(node, "spec"), "taints"):
+        if taint.get("key") == TAINT and taint.get("timeAdded"):
+            return parse_time(taint["timeAdded"])
+    return None
