@@ -12,7 +12,7 @@ from sandpod_crds.errors import ApiError, Conflict, NotFound
 from sandpod_crds.models import Sandbox, SandboxStatus
 
 from .cluster import Cluster
-from .kinds import CLAIM, NETWORK_POLICY, POD, Kind
+from .kinds import CLAIM, NETWORK_POLICY, POD, SANDBOX, Kind
 from .metrics import Metrics
 from .objects import Json, owner_uid, section, uid_of
 from .observations import Key
@@ -71,7 +71,7 @@ class Executor:
             changed = await self._get_a_pod(plan, key=key, sandbox=sandbox)
             if plan.status is not None:
                 if not await self._write_status(plan.status, key=key, sandbox=sandbox):
-                    return False
+                    return True
                 changed = True
                 if summary(plan.status) != summary(sandbox.status):
                     log.info("%s: %s -> %s", key, summary(sandbox.status), summary(plan.status))
@@ -179,7 +179,9 @@ class Executor:
         try:
             written = await self._cluster.patch(paths.sandboxes(key.namespace, key.name, "status"), body)
         except NotFound:
-            # It is gone, and the watch is about to say so.
+            # To wait for the watch, which may say it much later, would be to make again and again for a
+            # sandbox that is gone what the garbage collector takes away.
+            self._store.deleted(SANDBOX, key, uid=sandbox.metadata.uid)
             return False
         self._store.sandboxes.learn(written)
         self._metrics.progress.record(sandbox, status, now=self._now())

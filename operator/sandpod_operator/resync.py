@@ -75,12 +75,12 @@ class Resync:
         while not self._first_has_come():
             if self._first is None or self._clock() >= again:
                 await self._try_compare()
+                again = self._clock() + GRACE
             elif len(self._first) != owed:
                 # It comes, and another list would take the time that it needs. Once nothing comes any more:
                 # what has been deleted before the watch began, only another list can tell.
                 again = self._clock() + GRACE
             owed = len(self._first or ())
-                again = self._clock() + GRACE
             await asyncio.sleep(FIRST)
         while True:
             pause = random.uniform(SHORTEST, LONGEST)  # noqa: S311 - no secret
@@ -146,6 +146,9 @@ class Resync:
             return await self.compare()
         except ApiError as error:
             log.warning("could not list: %s", error)
+            # The watch began anew because the API server was in trouble; what it did not tell must not wait
+            # for minutes because that trouble goes on.
+            self.relisted()
             return []
 
     def _first_has_come(self) -> bool:

@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from typing import Any, cast
 
 from sandpod_crds.errors import Conflict, NotFound
+from sandpod_operator.cluster import Query
 from sandpod_operator.objects import Json, section
 from sandpod_operator.times import format_time
 
@@ -20,10 +21,13 @@ class Killed(BaseException):
 
 
 class Api:
-    """`before` and `after` are called around every call with its number, verb and path; they may raise."""
+    """`before` and `after` are called around every call with its number, verb and path; they may raise.
+    `called` hears of every call, whatever becomes of it.
+    """
 
-    def __init__(self, *, now: Callable[[], datetime]) -> None:
+    def __init__(self, *, now: Callable[[], datetime], called: Callable[[], None] = lambda: None) -> None:
         self.now = now
+        self.called = called
         self.objects: dict[str, Json] = {}
         # (type, object) in the order of the writes, for whoever watches
         self.log: list[tuple[str, Json]] = []
@@ -59,14 +63,17 @@ class Api:
             "DELETE", path, lambda: self._delete(path, uid=uid, version=version, grace=grace_seconds)
         )
 
-    async def list(self, path: str, *, query: Any = None, metadata_only: bool = False) -> Json:
-        return self._do("LIST", path, lambda: self.listing(path))
+    async def list(self, path: str, *, query: Query | None = None, metadata_only: bool = False) -> Json:
+        selector = str((query or {}).get("labelSelector", ""))
+        return self._do("LIST", path, lambda: self.listing(path, selector=selector))
 
     # What others do
 
-    def listing(self, path: str) -> Json:
+    def listing(self, path: str, *, selector: str = "") -> Json:
         *_, plural = path.split("/")
-        items = [copy.deepcopy(o) for where, o in self.objects.items() if where.split("/")[-2] == plural]
+        found = [o for where, o in self.objects.items() if where.split("/")[-2] == plural]
+        wanted = {tuple(label.split("=")) for label in selector.split(",") if label}
+        items = [copy.deepcopy(o) for o in found if wanted <= section(o["metadata"], "labels").items()]
         return {"metadata": {"resourceVersion": str(self._version)}, "items": items}
 
     def put(self, path: str, body: Json) -> Json:
@@ -89,6 +96,7 @@ class Api:
     def _do(self, verb: str, path: str, action: Callable[[], Json]) -> Json:
         call = f"{verb} {path}"
         self.calls.append(call)
+        self.called()
         number = len(self.calls)
         self.before(number, call)
         answer = action()

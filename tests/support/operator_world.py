@@ -3,10 +3,13 @@ runs pods as a test says. Time passes only when a test lets it.
 """
 
 import json
+from bisect import bisect_left
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from functools import partial
 
+from sandpod_crds.errors import ApiError
 from sandpod_crds.names import ANNOTATION_WAKE, APP_NAME, LABEL_MANAGED_BY, SANDBOX_CONTAINER
 from sandpod_operator.cluster import Cluster
 from sandpod_operator.events import Recorder
@@ -32,6 +35,7 @@ from sandpod_operator.pool.look import concerned
 from sandpod_operator.pool.pools import Pools
 from sandpod_operator.pool.reconcile import PoolReconciler
 from sandpod_operator.reconcile import Reconciler
+from sandpod_operator.resync import GRACE, RELISTED, Resync
 from sandpod_operator.settings import Installation
 from sandpod_operator.store import Store
 from sandpod_operator.times import format_time
@@ -45,6 +49,8 @@ SANDBOX_PATH = f"/apis/sandpod.dev/v1alpha1/namespaces/{KEY.namespace}/sandboxes
 POD_PATH = f"/api/v1/namespaces/{KEY.namespace}/pods/{KEY.name}"
 CLAIMS_PATH = f"/api/v1/namespaces/{KEY.namespace}/persistentvolumeclaims"
 
+MINUTE = 60.0
+
 
 class World:
     def __init__(self, installation: Installation = INSTALLATION) -> None:
@@ -52,11 +58,15 @@ class World:
         self.clock = FakeClock()
         # How far the clock on the wall was put forward.
         self.put_forward = timedelta(0)
-        self.api = Api(now=self.now)
+        # When the operator made each of its calls, by a clock that nobody puts
+        self.moments: list[float] = []
+        self.api = Api(now=self.now, called=lambda: self.moments.append(self.clock.time()))
         # As the operator reaches it
         self.cluster: Cluster = self.api
         # The watch brings nothing for as long as this is set.
         self.blind = False
+        # A watch has begun anew, and it is time to see what it did not tell.
+        self._relisted = False
         # What the node makes of a pod that it finds; a test may put anything here.
         self.kubelet: Callable[[World, Json], None] = run_it
         # Volumes are made and grow as soon as somebody asks for it.
@@ -114,12 +124,14 @@ class World:
             metrics=self.metrics,
             now=self.now,
         )
-        for kind in KINDS:
-            for obj in self.api.listing(f"/{kind.plural}")["items"]:
-                if watched(kind, obj):
-                    self.store.cache(kind).observe(obj)
-                    self._concern(kind, obj)
-        self._seen = len(self.api.log)
+        self.resync = Resync(
+            cluster=self.cluster,
+            store=self.store,
+            queue=self.queue,
+            pool_queue=self.pool_queue,
+            clock=self.clock.time,
+        )
+        self._observe_all()
 
     async def settle(self) -> None:
         """Until nobody has anything to do at this moment. An operator that is killed is started again."""
@@ -139,6 +151,17 @@ class World:
             self.clock.advance(min(self.clock.until_next() or seconds, end - self.clock.time()))
             self._collect()
             await self.settle()
+
+    def busiest_minute(self, *, since: float = 0.0) -> int:
+        """The most calls that the operator has made within 60 seconds."""
+        first = bisect_left(self.moments, since)
+        return max(
+            (
+                bisect_left(self.moments, self.moments[at] + MINUTE) - at
+                for at in range(first, len(self.moments))
+            ),
+            default=0,
+        )
 
     @property
     def sandbox(self) -> Json:
@@ -165,7 +188,9 @@ class World:
 
     async def _step(self) -> bool:
         self.see()
-        if len(self.queue):
+        if self._relisted:
+            await self._compare()
+        elif len(self.queue):
             await self._work(self.queue, self.reconciler.attempt)
         elif len(self.pool_queue):
             await self._work(self.pool_queue, self.pool_reconciler.attempt)
@@ -198,21 +223,38 @@ class World:
         self._seen = len(self.api.log)
 
     def list_again(self) -> None:
-        """The watch was cut off and has lost what happened meanwhile; the resync finds out what is gone."""
+        """The watch was cut off and begins anew with what is there. What is gone it does not tell: until the
+        resync has found it out, the operator believes in it.
+        """
         self.blind = False
+        self._observe_all()
+        self._compare_later()
+
+    def _observe_all(self) -> None:
         self._seen = len(self.api.log)
         for kind in KINDS:
-            cache = self.store.cache(kind)
-            there = [o for o in self.api.listing(f"/{kind.plural}")["items"] if watched(kind, o)]
-            alive = {uid_of(obj) for obj in there}
-            for obj in there:
-                cache.observe(obj)
+            for obj in self._listed(kind):
+                self.store.cache(kind).observe(obj)
                 self._concern(kind, obj)
-            for key in cache:
-                known = cache.get(key)
-                if known is not None and uid_of(known) not in alive:
-                    self.store.deleted(kind, key, uid=uid_of(known))
-                    self._concern(kind, known)
+
+    async def _compare(self) -> None:
+        """As the resync does it: a list, and some time for the watch to say the same."""
+        self._relisted = False
+        try:
+            phantoms = await self.resync.compare()
+        except ApiError:
+            self.clock.call_at(self.clock.time() + GRACE, self._compare_later)
+        else:
+            self.clock.call_at(self.clock.time() + GRACE, partial(self.resync.drop, phantoms))
+
+    def _compare_later(self) -> None:
+        def due() -> None:
+            self._relisted = True
+
+        self.clock.call_at(self.clock.time() + RELISTED, due)
+
+    def _listed(self, kind: Kind) -> list[Json]:
+        return [obj for obj in self.api.listing(f"/{kind.plural}")["items"] if watched(kind, obj)]
 
     def _concern(self, kind: Kind, obj: Json) -> None:
         for key in self.store.concerned(kind, obj):

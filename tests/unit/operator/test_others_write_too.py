@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 from sandpod_crds.errors import Conflict, Forbidden
 from sandpod_crds.names import LABEL_NETWORK, child_labels
-from sandpod_operator.kinds import POD
+from sandpod_operator.kinds import KINDS, POD
 from sandpod_operator.objects import Json, owner_reference, uid_of
 
 from tests.support.operator_objects import KEY
@@ -361,3 +361,15 @@ async def test_a_wake_that_comes_just_before_the_end_of_a_long_sleep_saves_the_s
 
     assert world.api.calls.count(f"DELETE {SANDBOX_PATH}") == 1
     assert world.ready() == RUNNING
+
+
+async def test_a_sandbox_whose_deletion_the_watch_did_not_tell_costs_little_and_leaves_nothing() -> None:
+    world = World()
+    world.api.put(SANDBOX_PATH, new_sandbox(VOLUME))
+    world.see()
+    world.api.vanish(SANDBOX_PATH)
+    world.list_again()
+    await world.wait(60)
+
+    assert [path for path in world.api.objects if "/events/" not in path] == []
+    assert len(world.api.calls) < 10 + len(KINDS)

@@ -36,8 +36,9 @@ class Office:
         self.health = Health(queue=self.queue, resync=self.resync, clock=self.clock.time)
 
 
-async def test_after_a_new_list_of_a_watch_what_is_gone_is_found_soon(
-    monkeypatch: pytest.MonkeyPatch,
+@pytest.mark.parametrize("failures", [0, 3])
+async def test_after_a_new_list_of_a_watch_what_is_gone_is_found_soon_also_when_lists_fail(
+    monkeypatch: pytest.MonkeyPatch, failures: int
 ) -> None:
     monkeypatch.setattr("sandpod_operator.resync.RELISTED", 0.0)
     monkeypatch.setattr("sandpod_operator.resync.GRACE", 0.0)
@@ -46,6 +47,13 @@ async def test_after_a_new_list_of_a_watch_what_is_gone_is_found_soon(
     running = asyncio.create_task(office.resync.run())
     await asyncio.wait_for(office.resync.first_lists.wait(), timeout=10)
     office.api.vanish(SANDBOX_PATH)
+    fails = iter(range(failures))
+
+    def fail(_: int, call: str) -> None:
+        if next(fails, None) is not None:
+            raise Unavailable(503, "Unavailable", call)
+
+    office.api.before = fail
     office.resync.relisted()
     while office.store.sandboxes.get(KEY) is not None:
         assert not running.done()
@@ -121,14 +129,6 @@ async def test_running_it_gets_ready_when_the_watch_has_brought_the_first_list()
     assert len(office.api.calls) == len(KINDS)
 
 
-async def test_an_object_that_vanished_unseen_is_dropped_and_looked_at() -> None:
-    office = Office()
-    office.store.pods.observe(pod(resourceVersion="50"))
-    office.resync.drop(await office.resync.compare())
-
-    assert office.store.pods.get(KEY) is None
-    assert len(office.queue) == 1
-
 async def test_it_lists_again_only_when_the_watch_brings_nothing_more(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -158,6 +158,14 @@ async def test_it_lists_again_only_when_the_watch_brings_nothing_more(
     assert await rounds() == 2
     running.cancel()
 
+
+async def test_an_object_that_vanished_unseen_is_dropped_and_looked_at() -> None:
+    office = Office()
+    office.store.pods.observe(pod(resourceVersion="50"))
+    office.resync.drop(await office.resync.compare())
+
+    assert office.store.pods.get(KEY) is None
+    assert len(office.queue) == 1
 
 
 async def test_an_object_that_came_back_meanwhile_is_not_dropped() -> None:
