@@ -146,6 +146,9 @@ class Resync:
             return await self.compare()
         except ApiError as error:
             log.warning("could not list: %s", error)
+            # The watch began anew because the API server was in trouble; what it did not tell must not wait
+            # for minutes because that trouble goes on.
+            self.relisted()
             return []
 
     def _first_has_come(self) -> bool:
