@@ -2,15 +2,13 @@
 left to do.
 """
 
-import logging
 import time
 from collections.abc import Callable
 from datetime import datetime
 
-from sandpod_crds.errors import ApiError, Conflict
-
 from .decide import decide
 from .execute import Executor
+from .failures import take_up
 from .isolation import Enforcement
 from .metrics import Metrics
 from .observations import Key
@@ -23,8 +21,6 @@ from .workqueue import WorkQueue
 # More steps than any way through the lifecycle has. Beyond, two decisions undo each other, and the back-off
 # keeps that from hurting the cluster.
 MOST_STEPS = 12
-
-log = logging.getLogger(__name__)
 
 
 class TooManySteps(Exception):
@@ -63,7 +59,7 @@ class Reconciler:
         try:
             await self.reconcile(key)
         except Exception as error:
-            self._fail(key, error)
+            take_up(error, what="sandbox", key=key, queue=self._queue, metrics=self._metrics)
         else:
             self._queue.forget(key)
         finally:
@@ -82,15 +78,3 @@ class Reconciler:
                     self._queue.add_after(key, max(delay, 0.001))
                 return
         raise TooManySteps(f"{key} is not settled after {MOST_STEPS} steps")
-
-    def _fail(self, key: Key, error: Exception) -> None:
-        self._metrics.failures.add(reason=type(error).__name__)
-        if isinstance(error, Conflict):
-            # Somebody has changed the object meanwhile; the watch may bring the new version any moment.
-            self._queue.retry(key)
-        elif isinstance(error, ApiError):
-            delay = self._queue.retry(key, at_least=error.retry_after or 0.0)
-            log.warning("%s: %s; again in %.1f s", key, error, delay)
-        else:
-            delay = self._queue.retry(key)
-            log.error("%s: again in %.1f s", key, delay, exc_info=error)

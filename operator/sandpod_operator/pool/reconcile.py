@@ -2,13 +2,11 @@
 to do.
 """
 
-import logging
 from collections.abc import Callable
 from datetime import datetime
 
-from sandpod_crds.errors import ApiError, Conflict
-
 from ..cluster import Cluster
+from ..failures import take_up
 from ..metrics import Metrics
 from ..observations import Key
 from ..settings import Installation
@@ -23,8 +21,6 @@ from .pools import Pools
 
 # One pass makes or removes; the next one looks at what has become of it and says so.
 MOST_STEPS = 8
-
-log = logging.getLogger(__name__)
 
 
 class PoolReconciler:
@@ -61,13 +57,7 @@ class PoolReconciler:
         try:
             settled = await self.reconcile(key)
         except Exception as error:
-            self._metrics.failures.add(reason=type(error).__name__)
-            at_least = error.retry_after if isinstance(error, ApiError) else None
-            delay = self._queue.retry(key, at_least=at_least or 0.0)
-            if not isinstance(error, ApiError):
-                log.error("the pool %s: again in %.1f s", key, delay, exc_info=error)
-            elif not isinstance(error, Conflict):
-                log.warning("the pool %s: %s; again in %.1f s", key, error, delay)
+            take_up(error, what="pool", key=key, queue=self._queue, metrics=self._metrics)
         else:
             if settled:
                 self._queue.forget(key)
