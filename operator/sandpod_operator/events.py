@@ -1,5 +1,6 @@
 """Kubernetes events, for whoever reads `kubectl describe sandbox`. Written beside the work and never in its
-way: when there are too many, or the API server has no time, they are dropped.
+way: when there are too many, or the API server has no time, they are dropped, and not those of a namespace
+that has few.
 """
 
 import asyncio
@@ -56,6 +57,39 @@ class _Waiting:
     at: datetime
 
 
+class _Turns:
+    """What waits, a queue for each namespace: they are served in turns, whatever one of them has to tell."""
+
+    def __init__(self) -> None:
+        self._queues: OrderedDict[str, deque[_Waiting]] = OrderedDict()
+        self._count = 0
+
+    def __bool__(self) -> bool:
+        return self._count > 0
+
+    def put(self, waiting: _Waiting) -> bool:
+        """False when there was no room: then the last of the namespace with the most is dropped."""
+        self._queues.setdefault(waiting.key.namespace, deque()).append(waiting)
+        self._count += 1
+        if self._count <= MOST_WAITING:
+            return True
+        self._take(max(self._queues, key=lambda namespace: len(self._queues[namespace])), last=True)
+        return False
+
+    def take(self) -> _Waiting:
+        namespace = next(iter(self._queues))
+        self._queues.move_to_end(namespace)
+        return self._take(namespace)
+
+    def _take(self, namespace: str, *, last: bool = False) -> _Waiting:
+        queue = self._queues[namespace]
+        self._count -= 1
+        taken = queue.pop() if last else queue.popleft()
+        if not queue:
+            del self._queues[namespace]
+        return taken
+
+
 class Recorder:
     def __init__(
         self, *, cluster: Cluster, instance: str, metrics: Metrics, now: Callable[[], datetime]
@@ -64,21 +98,20 @@ class Recorder:
         self._instance = instance
         self._metrics = metrics
         self._now = now
-        self._waiting: deque[_Waiting] = deque()
+        self._waiting = _Turns()
         self._wake = asyncio.Event()
         self._told: OrderedDict[tuple[str, str], _Told] = OrderedDict()
         self._budgets: OrderedDict[str, _Budget] = OrderedDict()
 
     def tell(self, sandbox: Sandbox, notice: Notice) -> None:
         uid = sandbox.metadata.uid
-        if len(self._waiting) >= MOST_WAITING:
-            self._metrics.events_dropped.add(cause="queue full")
-        elif not self._afford(uid):
+        if not self._afford(uid):
             self._metrics.events_dropped.add(cause="too many for one sandbox")
-        else:
-            key = Key(sandbox.metadata.namespace, sandbox.metadata.name)
-            self._waiting.append(_Waiting(key=key, uid=uid, notice=notice, at=self._now()))
-            self._wake.set()
+            return
+        key = Key(sandbox.metadata.namespace, sandbox.metadata.name)
+        if not self._waiting.put(_Waiting(key=key, uid=uid, notice=notice, at=self._now())):
+            self._metrics.events_dropped.add(cause="queue full")
+        self._wake.set()
 
     async def run(self) -> None:
         while True:
@@ -88,7 +121,7 @@ class Recorder:
 
     async def flush(self) -> None:
         while self._waiting:
-            waiting = self._waiting.popleft()
+            waiting = self._waiting.take()
             try:
                 await self._write(waiting)
             except ApiError as error:

@@ -119,3 +119,30 @@ async def test_an_event_that_cannot_be_written_is_dropped_and_the_next_one_is_no
 
     assert [event["reason"] for event in desk.events] == ["Started"]
     assert desk.metrics.events_dropped.value(cause="error") == 1
+
+
+def boxes(namespace: str, number: int) -> list[Sandbox]:
+    return [
+        Sandbox.model_validate(sandbox(uid=f"{namespace}-{each}", namespace=namespace))
+        for each in range(number)
+    ]
+
+
+async def test_a_namespace_in_a_storm_keeps_no_other_waiting(desk: Desk) -> None:
+    for box in (*boxes("storm", 100), *boxes("calm", 2), *boxes("quiet", 1)):
+        desk.tell(sandbox=box)
+    await desk.recorder.flush()
+
+    first = [event["metadata"]["namespace"] for event in desk.events][:6]
+    assert first == ["storm", "calm", "quiet", "storm", "calm", "storm"]
+    assert len(desk.events) == 103
+
+
+async def test_when_there_is_no_room_those_who_have_most_waiting_lose(desk: Desk) -> None:
+    for box in (*boxes("storm", MOST_WAITING), *boxes("calm", 3)):
+        desk.tell(sandbox=box)
+    await desk.recorder.flush()
+
+    told = [event["metadata"]["namespace"] for event in desk.events]
+    assert (told.count("storm"), told.count("calm")) == (MOST_WAITING - 3, 3)
+    assert desk.metrics.events_dropped.value(cause="queue full") == 3
