@@ -22,6 +22,8 @@ class ClaimFacts:
     size: str
     capacity: str
     storage_class: str
+    # That its volume was made for, where the storage class waits for the first pod; empty: not told.
+    node: str
     # What Kubernetes says about a growth under way.
     resizing: str
 
@@ -41,5 +43,6 @@ def claim_facts(claim: Json) -> ClaimFacts:
         size=str(requests.get("storage", "0")),
         capacity=str(section(status, "capacity").get("storage", "")),
         storage_class=spec.get("storageClassName") or "",
+        node=section(metadata, "annotations").get("volume.kubernetes.io/selected-node", "")[:253],
         resizing="; ".join(f"{c['type']} {c.get('message', '')}".strip() for c in resizing)[:500],
     )

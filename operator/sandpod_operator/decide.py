@@ -32,7 +32,7 @@ from .pool.take import end_of_patience, environment_of, take_a_warm_pod
 from .reasons import Reason
 from .settings import Installation
 from .situation import Situation
-from .workspace import make_the_workspace, tend_the_workspace, volume_is_coming
+from .workspace import make_the_workspace, tend_the_workspace, tied_volume, volume_is_coming
 
 # After so long, a start that is still under way is worth a word.
 SLOW = timedelta(seconds=60)
@@ -144,7 +144,7 @@ def name_the_obstacle(case: Case) -> Plan | None:
     if pod.obstacle.reason is Reason.UNSCHEDULABLE and volume_is_coming(case):
         # The scheduler looks again by itself as soon as the volume is there.
         return None
-    reason, detail = pod.obstacle.reason, pod.obstacle.message
+    reason, detail = tied_volume(case, pod.obstacle) or (pod.obstacle.reason, pod.obstacle.message)
     case.draft.mark_obstructed(pod, image=case.image, reason=reason, detail=detail)
     case.draft.observe_wake(case.wake)
     if case.draft.ready_reason != reason:

@@ -16,6 +16,7 @@ class Reason(StrEnum):
     STARTING_COLD = "StartingCold"
     REPLACED = "Replaced"
     UNSCHEDULABLE = "Unschedulable"
+    VOLUME_ELSEWHERE = "VolumeElsewhere"
     SCHEDULING_GATED = "SchedulingGated"
     IMAGE_MISSING = "ImageMissing"
     CONFIG_MISSING = "ConfigMissing"
@@ -122,6 +123,9 @@ SENTENCES: Final[dict[Reason, str]] = {
     Reason.REPLACED: "The spec was changed before the pod {pod} was ready; a new pod takes its place.",
     Reason.UNSCHEDULABLE: "No node takes the pod {pod}: {detail} Lower spec.resources, loosen "
     "spec.nodeSelector, or add a node; the pod is scheduled as soon as one fits.",
+    Reason.VOLUME_ELSEWHERE: "The nodes that can have the workspace's volume do not take the pod {pod}, and "
+    "no other can have it: {detail} Let these nodes take pods (kubectl uncordon), or make room on them; "
+    "kubectl describe pv names them as Node Affinity. The pod is scheduled as soon as one takes it.",
     Reason.SCHEDULING_GATED: "The pod {pod} has scheduling gates: {detail} It starts when whoever "
     "has set them, spec.podTemplate or a webhook, removes them.",
     Reason.IMAGE_MISSING: "The image cannot be pulled: {detail} Correct spec.image, or give the "

@@ -2,6 +2,7 @@
 condition WorkspaceReady. Pure.
 """
 
+import re
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,7 @@ from .conditions import Verdict, verdict
 from .kinds import CLAIM
 from .objects import Json, section
 from .plan import Plan, Verb, Write
+from .pods import Trouble
 from .quantities import parse
 from .reasons import Reason
 from .resources.claim import build_claim
@@ -35,6 +37,9 @@ WORTH_AN_EVENT = frozenset(
         Reason.SETUP_FAILED,
     }
 )
+
+# In the scheduler's words, of this version of Kubernetes and of earlier ones.
+_NOT_THERE = re.compile(r"volume('s)? node affinity", re.IGNORECASE)
 
 
 def tend_the_workspace(case: "Case") -> Plan | None:
@@ -101,6 +106,15 @@ def volume_is_coming(case: "Case") -> bool:
     """The claim is so new that to wait for its volume is nothing to speak of."""
     claim = case.claim
     return claim is not None and case.now < claim.created_at + PROVISIONED_WITHIN
+
+
+def tied_volume(case: "Case", obstacle: Trouble) -> tuple[Reason, str] | None:
+    """What keeps the pod waiting is where its volume is: which, and of which node as far as that is told."""
+    if obstacle.reason is not Reason.UNSCHEDULABLE or not _NOT_THERE.search(obstacle.message):
+        return None
+    node = case.claim.node if case.claim is not None else ""
+    made_for = f", made for the node {node}" if node else ""
+    return Reason.VOLUME_ELSEWHERE, f"PersistentVolumeClaim {case.claim_name}{made_for}: {obstacle.message}"
 
 
 def _scratch(case: "Case") -> Verdict:

@@ -1,11 +1,13 @@
 """What keeps a sandbox from starting, and what is done about it."""
 
 import pytest
+from sandpod_operator.objects import Json
 from sandpod_operator.observations import Errand
 
 from tests.support.operator_objects import (
     POD_UID,
     at,
+    claim,
     ended,
     pod,
     refused_bind,
@@ -19,29 +21,39 @@ from tests.support.operator_objects import (
 )
 from tests.support.operator_table import Row, check
 
+
+def fits_nowhere(why: str) -> Json:
+    """The status of a pod that the scheduler finds no node for."""
+    said = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": why}
+    return {"phase": "Pending", "conditions": [said]}
+
+
 CANNOT_START = {
     "no node fits": Row(
         situation(
             sandbox(status=starting()),
-            pod(
-                status={
-                    "phase": "Pending",
-                    "conditions": [
-                        {
-                            "type": "PodScheduled",
-                            "status": "False",
-                            "reason": "Unschedulable",
-                            "message": "0/1 nodes are available: 1 Insufficient cpu.",
-                        }
-                    ],
-                }
-            ),
+            pod(status=fits_nowhere("0/1 nodes are available: 1 Insufficient cpu.")),
         ),
         writes=["status"],
         phase="Pending",
         ready=("False", "Unschedulable"),
         says="1 Insufficient cpu. Lower spec.resources",
         tells=["Unschedulable"],
+    ),
+    "the node that has its volume takes no pod": Row(
+        situation(
+            sandbox({"workspace": {"size": "1Gi"}}, status=starting()),
+            pod(
+                {"workspace": {"size": "1Gi"}},
+                status=fits_nowhere("0/2 nodes are available: 1 node(s) had volume node affinity conflict."),
+            ),
+            claims=(claim(annotations={"volume.kubernetes.io/selected-node": "node-7"}),),
+        ),
+        writes=["status"],
+        phase="Pending",
+        ready=("False", "VolumeElsewhere"),
+        says="made for the node node-7: 0/2 nodes are available",
+        tells=["VolumeElsewhere"],
     ),
     "the image is not there": Row(
         situation(
