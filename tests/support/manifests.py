@@ -192,6 +192,22 @@ BAD: dict[str, Bad] = {
         "spec.podTemplate.metadata.labels",
         "choose other keys",
     ),
+    "labels of our own group": Bad(
+        {"podTemplate": {"metadata": {"labels": {"team": "red", "sandpod.dev/protected": "true"}}}},
+        "spec.podTemplate.metadata.labels",
+        "choose other keys",
+    ),
+    "our annotations": Bad(
+        {"podTemplate": {"metadata": {"annotations": {"a": "b", "sandpod.dev/pod-hash": "mine"}}}},
+        "spec.podTemplate.metadata.annotations",
+        "Sandpod sets all annotations of sandpod.dev/ itself; choose other keys",
+    ),
+    "our annotations in a template": Bad(
+        {"podTemplate": {"metadata": {"annotations": {"sandpod.dev/template": "{}"}}}},
+        "spec.podTemplate.metadata.annotations",
+        "Sandpod sets all annotations of sandpod.dev/ itself; choose other keys",
+        "SandboxTemplate",
+    ),
     "a template's one claim": Bad(
         {"workspace": {"claimName": "shared"}},
         "spec.workspace.claimName",
@@ -275,6 +291,14 @@ GOOD: dict[str, Json] = {
     "pod": {
         "podTemplate": {
             "spec": {"priorityClassName": "low", "containers": [{"name": "sandbox", "tty": True}]}
+        }
+    },
+    "labels and annotations": {
+        "podTemplate": {
+            "metadata": {
+                "labels": {"team": "red"},
+                "annotations": {"example.com/a": "b", "notsandpod.dev/a": ""},
+            }
         }
     },
     "many ports": {"ports": [{"port": 4000 + i, "name": f"p{i}", "access": "Private"} for i in range(32)]},
