@@ -90,10 +90,6 @@ class Kube:
             "PATCH", path, query={"force": True, **_managed(query)}, body=body, content_type=APPLY_PATCH
         )
 
-    async def apply_status(self, path: str, body: Json, *, query: Query | None = None) -> Json:
-        """Server-side apply of the status. `path` names the object, as for `apply`."""
-        return await self.apply(f"{path}/status", body, query=query)
-
     async def patch(
         self,
         path: str,

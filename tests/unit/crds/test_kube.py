@@ -90,13 +90,11 @@ async def test_writes_say_who_writes_and_how(server: tuple[Server, Kube]) -> Non
     api.answers = [says({"kind": "Pod"})]
     await client.create("/pods", {"a": 1})
     await client.apply("/pods/x", {"a": 1})
-    await client.apply_status("/pods/x", {"status": {}})
     await client.patch("/pods/x", {"a": None}, query={"dryRun": "All"})
     await client.replace("/pods/x", {"a": 2})
     assert [(method, url) for method, url, _ in api.asked] == [
         ("POST", "/pods?fieldManager=sandpod"),
         ("PATCH", "/pods/x?force=true&fieldManager=sandpod"),
-        ("PATCH", "/pods/x/status?force=true&fieldManager=sandpod"),
         ("PATCH", "/pods/x?fieldManager=sandpod&dryRun=All"),
         ("PUT", "/pods/x?fieldManager=sandpod"),
     ]
