@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from functools import cached_property
 
 from sandpod_crds.models import Sandbox
-from sandpod_crds.names import ConditionType
+from sandpod_crds.names import ANNOTATION_WAKE, ConditionType
 
 from .conditions import Verdict, verdicts
 from .errors import BadPodTemplate
@@ -150,6 +150,7 @@ class Case(Questions):
             subject=subject,
             sleep_after=self.sleep_after,
             spec_hash=spec_hash(self.spec) if binding else "",
+            awaited=binding and ANNOTATION_WAKE in self.sandbox.metadata.annotations,
             env=self._bind_env() if binding else {},
             processes=tuple(each.to_json() for each in self.spec.processes) if binding else (),
             setup=self.spec.setup if binding else (),

@@ -9,6 +9,9 @@ from .observations import Walls
 from .plan import Ask
 
 LONGEST_MESSAGE = 3000
+# Whoever has asked for a sandbox learns from its status that it is awake, which takes a while in a busy
+# cluster: with sleepAfter: 1s it could sleep again before anybody has come, and so for ever.
+EXPECT_SECONDS = 10.0
 
 
 def binding(ask: Ask, secret: str) -> Json:
@@ -18,6 +21,7 @@ def binding(ask: Ask, secret: str) -> Json:
         "credential": secret,
         "env": ask.env,
         "lifecycle": lifecycle(ask),
+        "expectSeconds": EXPECT_SECONDS if ask.awaited else 0,
         "processes": [_process(each) for each in ask.processes],
         "setup": list(ask.setup),
     }

@@ -16,6 +16,7 @@ class Activity:
     def __init__(self, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._leases: dict[str, float] = {}
+        self._expected_until = 0.0
         self.in_flight = 0
         self.setting_up = False
         self.last_active = clock()
@@ -33,6 +34,7 @@ class Activity:
     def work(self) -> Generator[None]:
         """As long as this lasts, nobody may fall asleep."""
         self.in_flight += 1
+        self._expected_until = 0.0
         self.touch()
         try:
             yield
@@ -64,9 +66,21 @@ class Activity:
                 f"{MOST_HOLDERS} hold a lease, which is the limit",
                 suggestion="wait until one of them has run out",
             )
+        self._expected_until = 0.0
         self.touch()
         until = self._clock() + min(seconds, LONGEST_LEASE)
         self._leases[holder] = max(until, held.get(holder, 0.0))
+
+    def expect(self, seconds: float) -> None:
+        """Somebody has asked for this sandbox and is on the way. Whoever comes first ends it, so that nothing
+        sleeps later because of it.
+        """
+        self._expected_until = self._clock() + min(seconds, LONGEST_LEASE)
+
+    @property
+    def expected_until(self) -> float:
+        """A moment that has passed when nobody is expected."""
+        return self._expected_until
 
     @property
     def leases(self) -> dict[str, float]:

@@ -13,7 +13,9 @@ from sandpod_runtime.activity import Activity
 # A build or a training run is never this quiet, and an idle dev server never this busy.
 BUSY_CORES = 0.05
 
-AwakeReason = Literal["keepAlive", "noSleepAfter", "setup", "requests", "leases", "cpu", "recentActivity"]
+AwakeReason = Literal[
+    "keepAlive", "noSleepAfter", "setup", "requests", "leases", "expected", "cpu", "recentActivity"
+]
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
@@ -48,7 +50,8 @@ class Idleness:
         if not self.ever or self._activity.in_flight or self._activity.setting_up:
             return None
         now = self._activity.now()
-        return max(self._quiet_at(), now, *self._activity.leases.values()) - now
+        leases = self._activity.leases.values()
+        return max(self._quiet_at(), now, self._activity.expected_until, *leases) - now
 
     def _quiet_at(self) -> float:
         return self._activity.last_active + (self.settings.sleep_after or 0.0)
@@ -62,6 +65,7 @@ class Idleness:
             "setup": activity.setting_up,
             "requests": activity.in_flight > 0,
             "leases": bool(activity.leases),
+            "expected": activity.now() < activity.expected_until,
             "cpu": activity.cores is not None and activity.cores >= BUSY_CORES,
             "recentActivity": activity.now() < self._quiet_at(),
         }

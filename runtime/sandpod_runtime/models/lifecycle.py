@@ -44,6 +44,14 @@ class BindRequest(msgspec.Struct, rename="camel", kw_only=True):
     credential: Annotated[str, Meta(min_length=16, max_length=256)]
     env: dict[str, str] = {}
     lifecycle: LifecycleSettings = msgspec.field(default_factory=LifecycleSettings)
+    expect_seconds: Annotated[
+        float,
+        Meta(
+            ge=0,
+            le=LONGEST_LEASE,
+            description="stay awake for so long, or until the first request, for somebody who is on the way",
+        ),
+    ] = 0
     processes: Annotated[
         list[DeclaredProcess],
         Meta(max_length=MOST_DECLARED, description="started now, and again as `restart` says"),

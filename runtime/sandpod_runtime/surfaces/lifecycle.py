@@ -147,6 +147,7 @@ class Lifecycle:
         self._idleness.settings = Settings(
             sleep_after=wanted.lifecycle.sleep_after_seconds, keep_alive=wanted.lifecycle.keep_alive
         )
+        self._activity.expect(wanted.expect_seconds)
         logger.info(
             "bound",
             extra={

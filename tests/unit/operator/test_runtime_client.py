@@ -130,9 +130,17 @@ async def test_a_runtime_that_takes_the_bind_is_bound(bench: Bench) -> None:
         "credential": credential(key=SECRET, namespace=KEY.namespace, pod_uid=POD_UID),
         "env": {"A": "1"},
         "lifecycle": {"sleepAfterSeconds": 600, "keepAlive": False},
+        "expectSeconds": 0,
         "processes": [],
         "setup": [],
     }
+
+
+async def test_one_that_somebody_has_woken_is_told_that_somebody_comes(bench: Bench) -> None:
+    bench.runtime.binds = [says(200, {"success": True, "runtimeVersion": "0.1.0"})]
+    bench.client.want(KEY, replace(ASK, awaited=True))
+    await bench.answer()
+    assert bench.runtime.requests[0][2]["expectSeconds"] == 10
 
 
 async def test_it_is_asked_again_until_it_listens(bench: Bench) -> None:

@@ -137,6 +137,31 @@ def test_holders_of_leases_are_bounded_and_those_that_ran_out_do_not_count() -> 
     assert set(found.leases) == {"holder-0", "one more"}
 
 
+def test_somebody_who_is_expected_is_waited_for_and_whoever_comes_ends_that() -> None:
+    clock = Clock()
+    activity = Activity(clock=clock)
+    idleness = Idleness(activity, Settings(sleep_after=1))
+    activity.expect(10)
+    clock.now += 9
+    assert idleness.left() == 1
+    with activity.work():
+        assert idleness.left() is None
+    assert idleness.left() == 1
+
+    activity.expect(10)
+    activity.lease("gateway", 2)
+    assert idleness.left() == 2
+
+
+def test_nobody_is_waited_for_longer_than_was_said() -> None:
+    clock = Clock()
+    activity = Activity(clock=clock)
+    idleness = Idleness(activity, Settings(sleep_after=1))
+    activity.expect(10)
+    clock.now += 10
+    assert idleness.left() == 0
+
+
 def test_giving_a_lease_back_is_no_activity() -> None:
     clock, found = activity()
     before = found.last_active
