@@ -21,6 +21,9 @@ is sent only while a lease holds that the runtime has granted. The interleavings
 4. The decision falls while the runtime reads the lease's body: what it answers then carries the phase
    `draining`, and counts as a refusal.
 
+Who grants a lease has proved on the same connection to be the runtime of the pod that was meant, so that a
+lease also says whose address this is: whoever connects to another port of it asks for one before.
+
 What changes nothing (GET, HEAD, OPTIONS) needs no lease, because it may simply be sent again; so looking at a
 sandbox keeps none awake.
 
@@ -33,8 +36,8 @@ import asyncio
 import secrets
 import time
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable
-from typing import Final
+from collections.abc import Callable
+from typing import Final, Protocol
 
 from .addresses import Address
 from .errors import PodLeaving, Refusal
@@ -48,8 +51,11 @@ _SIZE: Final = 4096
 # By which runtimes tell the leases of several replicas apart
 HOLDER: Final = f"gateway-{secrets.token_hex(8)}"
 
-# Asks a runtime for a lease of so many seconds; raises PodLeaving when it gives none.
-Ask = Callable[[Address, str, float], Awaitable[None]]
+
+class Ask(Protocol):
+    """Asks a pod's runtime for a lease of so many seconds; raises PodLeaving when it gives none."""
+
+    async def __call__(self, *, pod_uid: str, address: Address, credential: str, seconds: float) -> None: ...
 
 
 class Leases:
@@ -91,7 +97,7 @@ class Leases:
         # Counted from before it is asked for: the runtime's own count begins later and so ends later.
         begun = self._clock()
         try:
-            await self._ask(address, credential, seconds)
+            await self._ask(pod_uid=pod_uid, address=address, credential=credential, seconds=seconds)
         except PodLeaving:
             self._metrics.count("leases_total", result="refused")
             raise

@@ -47,6 +47,8 @@ def permission_for(*, method: str, path: str, upgrade: bool) -> Permission:
         raise BadRequest("the path has a segment . or ..: send the path that it leads to")
     if segments[:2] == ["api", "bind"]:
         raise NotFound("api/bind is between the operator and the runtime")
+    if segments[:2] == ["api", "prove"]:
+        raise NotFound("api/prove is between the gateway, the operator and the runtime")
     if segments[:2] == ["api", "lifecycle"] and method not in READING:
         # Who may run commands may not for that reason decide when the sandbox sleeps: its spec does.
         raise NotFound("api/lifecycle can be read here; how a sandbox sleeps is set in its spec")

@@ -36,9 +36,12 @@ _KEEPALIVE: Final = (
 
 
 class Connection(ResponseHandler):
-    """`reading` is the body that somebody is waiting for."""
+    """`reading` is the body that somebody is waiting for. `proved` is the UID of the pod whose runtime the
+    other end has shown itself to be.
+    """
 
     reading: StreamReader | None = None
+    proved: str = ""
 
     def connection_lost(self, exc: BaseException | None) -> None:
         super().connection_lost(exc)

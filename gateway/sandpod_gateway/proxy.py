@@ -4,6 +4,7 @@ about requests that meet a sandbox going to sleep is done here.
 """
 
 from collections.abc import Iterable
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from functools import partial
 from time import perf_counter
@@ -23,7 +24,7 @@ from .pool import Lease, Pool
 from .relay import Relay
 from .tunnel import tunnel
 from .upload import Body, Upload
-from .upstream import LOST, answer_of, expect_answer, unless_refused
+from .upstream import LOST, answer_of, connection_to, expect_answer, unless_refused
 
 # Asking for these again changes nothing.
 _SAFE: Final = frozenset(("GET", "HEAD", "OPTIONS"))
@@ -52,16 +53,21 @@ class Proxy:
     async def forward(self, body: Body, order: Order, exchange: Exchange) -> web.StreamResponse:
         """Raises PodLeaving when nothing was done there."""
         if body.request.method in _SAFE and not order.upgrade:
-            async with self._pool.lease(order.address) as lease:
+            async with self._connection(order) as lease:
                 return await self._exchange(body, order, exchange, lease)
         for attempt in range(ATTEMPTS):
             await self.keep_awake(order, attempt=attempt)
-            async with self._pool.lease(order.address) as lease:
+            async with self._connection(order) as lease:
                 # Connecting may have taken longer than the runtime has promised to be there.
                 if self._leases.holds(order.pod_uid):
                     return await self._exchange(body, order, exchange, lease)
                 lease.reusable = True
         raise PodLeaving("the sandbox's pod is too slow to be sure that it stays awake for this")
+
+    def _connection(self, order: Order) -> AbstractAsyncContextManager[Lease]:
+        return connection_to(
+            self._pool, pod_uid=order.pod_uid, address=order.address, credential=order.credential
+        )
 
     async def keep_awake(self, order: Order, *, attempt: int = 0) -> None:
         await self._leases.ensure(

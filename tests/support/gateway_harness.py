@@ -7,10 +7,12 @@ import json
 import ssl
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import aiohttp
 from aiohttp import web
+from sandpod_crds import keys
 from sandpod_gateway.addresses import Address
 from sandpod_gateway.audit import Audit
 from sandpod_gateway.gateway import Gateway
@@ -192,9 +194,11 @@ class Harness:
         return bytes(answer)
 
     async def runtime(self, handler: Handler, *, ip: str = "10.0.0.1") -> web.Server:
-        """A runtime by aiohttp: the handler sees the raw request. Leases are granted before it."""
+        """A runtime by aiohttp: the handler sees the raw request. Proofs and leases are given before it."""
 
         async def handle(request: web.BaseRequest) -> web.StreamResponse:
+            if request.path == "/api/prove":
+                return web.json_response({"proof": self.proof(request.query["nonce"], ip=ip)})
             if request.path == "/api/lifecycle/lease":
                 return web.json_response({"phase": "running"})
             return await handler(request)
@@ -211,12 +215,20 @@ class Harness:
         return server
 
     async def raw_runtime(self, *, ip: str = "10.0.0.1", **values: Any) -> RawRuntime:
+        values.setdefault("proof", partial(self.proof, ip=ip))
         runtime = RawRuntime(**values)
         listening = await asyncio.start_server(runtime.accept, "127.0.0.1", 0)
         runtime.port = self.targets[ip] = listening.sockets[0].getsockname()[1]
         self._stack.push_async_callback(runtime.close)
         self._stack.callback(listening.close)
         return runtime
+
+    def proof(self, nonce: str, *, ip: str = "", pod_uid: str | None = None) -> str:
+        """Of this pod, or of the one that the API server says to have this address."""
+        here = (each["status"] for each in self.api.objects.values() if each["status"].get("podIP") == ip)
+        uid = pod_uid or next((str(status["podUID"]) for status in here), "pod-uid-1")
+        credential = keys.credential(key=KEY, namespace="default", pod_uid=uid)
+        return keys.proof(credential=credential, nonce=nonce)
 
     def audit_lines(self) -> list[Json]:
         return [json.loads(line) for line in self.log.getvalue().splitlines()]

@@ -1,11 +1,14 @@
 """A runtime that knows no HTTP beyond where a request ends: it records bytes and says what the test wants.
-Leases it grants by itself, unless told otherwise, and does not record.
+It proves who it is and grants leases by itself, unless told otherwise, and does not record that.
 """
 
 import asyncio
+import json
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 LEASE = b"POST /api/lifecycle/lease "
+PROVE = b"GET /api/prove?nonce="
 
 
 def lease_answer(status: str = "200 OK", body: bytes = b'{"phase":"running"}') -> bytes:
@@ -23,6 +26,9 @@ class RawRuntime:
     # What is said to those who ask for a lease; nothing: the connection is closed
     lease: bytes = field(default_factory=lease_answer)
     leases: int = 0
+    # What it answers to a nonce; None: it gives its usual answer, as somebody who knows nothing of ours
+    proof: Callable[[str], str] | None = None
+    nonces: list[str] = field(default_factory=list[str])
     received: bytearray = field(default_factory=bytearray)
     connections: int = 0
     open: int = 0
@@ -59,6 +65,11 @@ class RawRuntime:
                     if not self.lease:
                         return
                     writer.write(self.lease)
+                    continue
+                if self.proof is not None and head.startswith(PROVE):
+                    nonce = head[len(PROVE) :].partition(b" ")[0].decode()
+                    self.nonces.append(nonce)
+                    writer.write(lease_answer(body=json.dumps({"proof": self.proof(nonce)}).encode()))
                     continue
                 self.received += head
                 if length:

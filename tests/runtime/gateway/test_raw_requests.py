@@ -1,12 +1,13 @@
 """Requests as an attacker writes them, byte by byte, and the bytes that a runtime got of them."""
 
 import asyncio
+import json
 
 import pytest
 
 from tests.support.gateway_api_server import sandbox
 from tests.support.gateway_harness import Harness, proxy_path
-from tests.support.gateway_raw_runtime import LEASE, RawRuntime, lease_answer
+from tests.support.gateway_raw_runtime import LEASE, PROVE, RawRuntime, lease_answer
 
 PATH = proxy_path("hello", "/api/execute")
 
@@ -177,6 +178,10 @@ async def test_a_body_with_a_broken_chunk_is_never_a_whole_one(gateway: Harness)
 
     async def listen(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         head = await reader.readuntil(b"\r\n\r\n")
+        if head.startswith(PROVE):
+            nonce = head[len(PROVE) :].partition(b" ")[0].decode()
+            writer.write(lease_answer(body=json.dumps({"proof": gateway.proof(nonce)}).encode()))
+            head = await reader.readuntil(b"\r\n\r\n")
         if head.startswith(LEASE):
             await reader.readuntil(b"}")
             writer.write(lease_answer())

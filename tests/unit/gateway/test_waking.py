@@ -257,7 +257,7 @@ class FakeRuntime:
         self.go_on = asyncio.Event()
         self.go_on.set()
 
-    async def ask(self, address: tuple[str, int], credential: str, seconds: float) -> None:
+    async def ask(self, *, pod_uid: str, address: tuple[str, int], credential: str, seconds: float) -> None:
         self.asked.append(seconds)
         await self.go_on.wait()
         self.clock.now += self.takes
