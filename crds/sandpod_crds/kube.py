@@ -58,6 +58,11 @@ class Kube:
         return cls(await find_configuration())
 
     @property
+    def configuration(self) -> Configuration:
+        """Where the API server is, for those who bring credentials of their own."""
+        return self._configuration
+
+    @property
     def host(self) -> str:
         return str(self._configuration.host)
 

@@ -86,6 +86,10 @@ ANNOTATION_BIND_NONCE: Final = f"{GROUP}/bind-nonce"
 # On a Sandbox: any value that it has not had before wakes it.
 ANNOTATION_WAKE: Final = f"{GROUP}/wake-requested-at"
 
+# On a Sandbox: the highest tokenVersion of a port that is exposed no more. What is exposed after it begins above,
+# or the same port would get its old URL back.
+ANNOTATION_TOKEN_VERSION: Final = f"{GROUP}/retired-token-version"
+
 # What the operator watches pods and other children by, on the server's side.
 CHILD_SELECTOR: Final = f"{LABEL_MANAGED_BY}={APP_NAME},{LABEL_COMPONENT}={COMPONENT_SANDBOX}"
 

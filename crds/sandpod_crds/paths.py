@@ -42,6 +42,10 @@ def subject_access_reviews() -> str:
     return "/apis/authorization.k8s.io/v1/subjectaccessreviews"
 
 
+def token_reviews() -> str:
+    return "/apis/authentication.k8s.io/v1/tokenreviews"
+
+
 def version() -> str:
     return "/version"
 

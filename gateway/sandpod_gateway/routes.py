@@ -154,21 +154,28 @@ class RouteTable:
 
 
 def _exposed(spec: Json, status: Json) -> tuple[ExposedPort, ...]:
+    return tuple(
+        ExposedPort(
+            port=port,
+            private=each.get("access") == "Private",
+            token_version=token_version(each),
+        )
+        for port, each in exposed_ports(spec, status).items()
+    )
+
+
+def exposed_ports(spec: Json, status: Json) -> dict[int, Json]:
     """The sandbox's own ports are what its spec says, from the moment that it is written: what is taken back
     there does not stay open until the operator has seen it. What its template adds only the operator knows.
     """
     own = {_port(each): each for each in _list(spec, "ports")}
     inherited = {_port(each): each for each in _list(status, "ports") if each.get("inherited") is True}
     merged = {port: inherited.get(port, {}) | own.get(port, {}) for port in (*own, *inherited)}
-    return tuple(
-        ExposedPort(
-            port=port,
-            private=each.get("access") == "Private",
-            token_version=_number(each.get("tokenVersion"), default=1),
-        )
-        for port, each in merged.items()
-        if may_be_exposed(port)
-    )
+    return {port: each for port, each in merged.items() if may_be_exposed(port)}
+
+
+def token_version(entry: Json) -> int:
+    return _number(entry.get("tokenVersion"), default=1)
 
 
 def _port(entry: Json) -> int:
