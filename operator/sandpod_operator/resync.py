@@ -7,7 +7,6 @@ import asyncio
 import logging
 import random
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from typing import NamedTuple
 
 from sandpod_crds.errors import ApiError
@@ -27,7 +26,7 @@ FIRST = 0.25
 GRACE = 5.0
 # Sooner when the watch owes something: the next list shows whether it is late, or the object gone.
 DOUBTFUL = 60.0
-# After a watch that began anew, which does not tell what was deleted in between; at most this often.
+# After a watch that began anew, which does not tell what was deleted in between; looked for this often.
 RELISTED = 10.0
 # Keys per second, so that a look at everything is no storm.
 PACE = 100.0
@@ -97,11 +96,29 @@ class Resync:
             self._relisted.set()
 
     async def _pause(self, seconds: float) -> None:
-        await asyncio.sleep(RELISTED)
-        with suppress(TimeoutError):
-            async with asyncio.timeout(seconds - RELISTED):
-                await self._relisted.wait()
+        until = self._clock() + seconds
+        while self._clock() < until:
+            await asyncio.sleep(RELISTED)
+            if self._relisted.is_set() or await self._is_nothing_left():
+                break
         self._relisted.clear()
+
+    async def _is_nothing_left(self) -> bool:
+        """Of a kind of which we know some. A new list of a watch tells of itself by what is in it, and one
+        that is empty does not: the last object of its kind would live on here for minutes.
+        """
+        for kind in KINDS:
+            if len(self._store.cache(kind)) and not await self._is_there_any(kind):
+                return True
+        return False
+
+    async def _is_there_any(self, kind: Kind) -> bool:
+        selector = {"labelSelector": kind.selector} if kind.selector is not None else {}
+        try:
+            return bool((await self._cluster.get(kind.path(), query={"limit": 1, **selector}))["items"])
+        except ApiError:
+            # Nobody knows.
+            return True
 
     def behind(self) -> float:
         """For how many seconds the watch has owed us something."""

@@ -39,7 +39,9 @@ class Api:
 
     # What the operator calls
 
-    async def get(self, path: str, *, query: Any = None) -> Json:
+    async def get(self, path: str, *, query: Query | None = None) -> Json:
+        if query is not None:
+            return await self.list(path, query=query)
         return self._do("GET", path, lambda: copy.deepcopy(self._find(path)))
 
     async def create(self, path: str, body: Json) -> Json:

@@ -61,6 +61,46 @@ async def test_after_a_new_list_of_a_watch_what_is_gone_is_found_soon_also_when_
     running.cancel()
 
 
+async def test_the_last_object_of_its_kind_is_missed_soon_though_no_watch_tells_of_an_empty_list(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("sandpod_operator.resync.RELISTED", 0.0)
+    monkeypatch.setattr("sandpod_operator.resync.GRACE", 0.0)
+    office = Office()
+    office.store.sandboxes.observe(office.api.put(SANDBOX_PATH, new_sandbox()))
+    office.store.pods.observe(office.api.put(POD_PATH, pod()))
+    running = asyncio.create_task(office.resync.run())
+    await asyncio.wait_for(office.resync.first_lists.wait(), timeout=10)
+    office.api.vanish(POD_PATH)
+    while office.store.pods.get(KEY) is not None:
+        assert not running.done()
+        await asyncio.sleep(0.01)
+    running.cancel()
+
+    assert office.store.sandboxes.get(KEY) is not None
+
+
+async def test_an_api_server_that_is_away_is_no_empty_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sandpod_operator.resync.RELISTED", 0.0)
+    office = Office()
+    office.store.sandboxes.observe(office.api.put(SANDBOX_PATH, new_sandbox()))
+    running = asyncio.create_task(office.resync.run())
+    await asyncio.wait_for(office.resync.first_lists.wait(), timeout=10)
+    listed = len(office.api.calls)
+
+    def fail(_: int, call: str) -> None:
+        raise Unavailable(503, "Unavailable", call)
+
+    office.api.before = fail
+    while len(office.api.calls) < listed + 10:
+        assert not running.done()
+        await asyncio.sleep(0.01)
+    running.cancel()
+
+    # One question after the other about the only kind that there is, and no list of all.
+    assert {call.split("/")[-1] for call in office.api.calls[listed:]} == {"sandboxes"}
+
+
 async def test_an_empty_cluster_is_in_sync_at_once() -> None:
     office = Office()
     assert not office.health.ready
