@@ -24,11 +24,8 @@ NOTHING = Report(open=False, closed=False)
 OPEN_ONLY = Report(open=True, closed=False)
 BOTH = Report(open=True, closed=True)
 CLOSED_ONLY = Report(open=False, closed=True)
-LABELS = {
-    "app.kubernetes.io/name": "sandpod",
-    "app.kubernetes.io/instance": "sandpod",
-    "app.kubernetes.io/component": "operator",
-}
+RELEASE = {"app.kubernetes.io/name": "sandpod", "app.kubernetes.io/instance": "sandpod"}
+LABELS = {**RELEASE, "app.kubernetes.io/component": "operator"}
 
 
 def policy(name: str = "sandpod-operator", *, selects: Json | None = None, **spec: Any) -> Json:
@@ -113,7 +110,7 @@ class Knocks:
         self.reports: list[Report | None] = []
         self.asked: list[str] = []
         self.news: list[Enforcement] = []
-        said = {"sandboxImage": "s", "runtimeImage": "r", "releaseLabels": LABELS, "network": network}
+        said = {"sandboxImage": "s", "runtimeImage": "r", "releaseLabels": RELEASE, "network": network}
         self.detector = Detector(
             cluster=self.api,
             settings=Settings.model_validate(said),
@@ -124,7 +121,7 @@ class Knocks:
 
     def pod(self, name: str, ip: str | None, *, component: str = "gateway") -> None:
         path = f"/api/v1/namespaces/sandpod-system/pods/{name}"
-        labels = {**LABELS, "app.kubernetes.io/component": component}
+        labels = {**RELEASE, "app.kubernetes.io/component": component}
         metadata = {"name": name, "namespace": "sandpod-system", "labels": labels}
         self.api.put(path, {"kind": "Pod", "metadata": metadata})
         self.api.change(path, {"status": {"podIP": ip}})
