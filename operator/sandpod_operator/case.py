@@ -97,12 +97,13 @@ class Case(Questions):
         *,
         until: datetime | None = None,
         remove: Removal | None = None,
+        look_again_at: datetime | None = None,
     ) -> Plan:
         """There is no pod, or is to be none, and to start one now is of no use."""
         self.draft.mark_waiting(reason, detail, until=until)
         if self.draft.ready_reason != reason:
             self.tell(reason, self.sentence(reason, detail))
-        return self.settle(remove=remove, look_again_at=until)
+        return self.settle(remove=remove, look_again_at=until or look_again_at)
 
     def settle(
         self,

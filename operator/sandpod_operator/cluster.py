@@ -16,7 +16,9 @@ class Cluster(Protocol):
     async def create(self, path: str, body: Json) -> Json: ...
 
     async def patch(self, path: str, body: Json) -> Json:
-        """A merge patch."""
+        """A merge patch. A UID in its metadata is a precondition: Conflict, when another object has the name.
+        Not for a status, whose patch ignores it: there, only a resourceVersion is one.
+        """
         ...
 
     async def delete(

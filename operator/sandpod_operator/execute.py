@@ -171,8 +171,7 @@ class Executor:
 
     async def _write_status(self, status: SandboxStatus, *, key: Key, sandbox: Sandbox) -> bool:
         # For the version that it was decided on, and no other: a new sandbox of this name must not get the
-        # old one's status. (A UID would be no precondition; the API server ignores it in a patch of the
-        # status.)
+        # old one's status.
         version = sandbox.metadata.resource_version
         body: Json = {"metadata": {"resourceVersion": version}, "status": status_patch(status)}
         self._metrics.api_writes.add(verb="patch", resource="sandboxes/status")

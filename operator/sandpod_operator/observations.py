@@ -75,6 +75,8 @@ class Answer:
     # Of the spec whose environment and processes the runtime holds; empty when it was bound before.
     spec_hash: str = ""
     walls: Walls | None = None
+    # Nothing can be written to the workspace.
+    unwritable: bool = False
     # To a bind, and to the question after the setup
     setup: SetupResult | None = None
 

@@ -49,6 +49,8 @@ class Questions:
         self._answers = situation.answers
         self._refusals = situation.refusals
         self._claims = situation.claims
+        self._kept = situation.kept
+        self.holder = situation.holder
         self.offer = situation.offer
         self.environment = situation.environment
         self.walled = situation.walled
@@ -198,7 +200,8 @@ class Questions:
         if workspace is None or workspace.claim_name is not None:
             return workspace and workspace.claim_name
         held = self.pod.workspace_claim if self.pod is not None else None
-        return held or self.status.workspace_claim or workspace_name(self.sandbox.metadata.name)
+        known = held or self.status.workspace_claim or self._kept
+        return known or workspace_name(self.sandbox.metadata.name)
 
     @property
     def pool_uid(self) -> str | None:

@@ -67,9 +67,11 @@ class Reason(StrEnum):
     WORKSPACE_AT_NEXT_START = "AtNextStart"
     EARLIER_CLAIM = "EarlierClaim"
     CLAIM_TAKEN = "ClaimTaken"
+    CLAIM_IN_USE = "ClaimInUse"
     INVALID_CLAIM = "InvalidClaim"
     CANNOT_GROW = "CannotGrow"
     DISK_FULL = "DiskFull"
+    UNWRITABLE = "Unwritable"
     SETUP_FAILED = "SetupFailed"
     # The others
     NOT_IMPLEMENTED = REASON_NOT_IMPLEMENTED
@@ -213,12 +215,19 @@ SENTENCES: Final[dict[Reason, str]] = {
     "starts as soon as it is gone.",
     Reason.CLAIM_TAKEN: "The workspace's PersistentVolumeClaim is there already and is not this sandbox's: "
     "{detail} To use it, name it in spec.workspace.claimName; or delete it, or rename the sandbox.",
+    Reason.CLAIM_IN_USE: "The workspace's PersistentVolumeClaim is in use by {word}, and two who write to "
+    "one volume destroy it. It is free when that is deleted; a Sandbox with workspace.reclaim: Retain leaves "
+    "it behind then.",
     Reason.INVALID_CLAIM: "The API server does not accept the workspace's PersistentVolumeClaim: {detail} "
     "Correct spec.workspace; a change is tried at once.",
     Reason.CANNOT_GROW: "The volume stays as large as it is: {detail} Choose a storage class with "
     "allowVolumeExpansion for a sandbox that is to grow.",
     Reason.DISK_FULL: "The disk of the workspace is full: {detail} Delete files, or raise "
     "spec.workspace.size.",
+    Reason.UNWRITABLE: "Nobody can write to /workspace: the volume of the PersistentVolumeClaim {word} is "
+    "another user's, or read-only, so that nothing is kept there. Most often its storage class ignores the "
+    "pod's fsGroup: use one whose CSI driver does not, or let the volume's directory belong to the sandbox's "
+    "user. The next start looks again.",
     Reason.SETUP_FAILED: "The setup failed, and is tried again at the next start: {detail} The sandbox can "
     "be used; kubectl sandbox logs {sandbox} --setup -n {namespace} shows the whole output.",
     Reason.EXPIRED: "Its time has come: {detail} It is deleted.",

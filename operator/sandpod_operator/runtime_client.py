@@ -23,6 +23,7 @@ from .runtime_messages import (
     LONGEST_MESSAGE,
     binding,
     disk_message,
+    is_unwritable,
     lifecycle,
     record,
     setup_message,
@@ -145,6 +146,7 @@ class RuntimeClient:
                 version=word(body.get("runtimeVersion")),
                 spec_hash=ask.spec_hash,
                 walls=walls(body),
+                unwritable=is_unwritable(body),
             )
         if status == 401:
             return self._answer(ask, Outcome.REFUSED, "it was made with another key of the installation.")
@@ -162,7 +164,9 @@ class RuntimeClient:
             # What it goes by is not known: the time to sleep after is told once more.
             known = replace(ask, subject="")
             version = word(body.get("runtimeVersion"))
-            return self._answer(known, Outcome.DONE, version=version, walls=walls(body))
+            return self._answer(
+                known, Outcome.DONE, version=version, walls=walls(body), unwritable=is_unwritable(body)
+            )
         return self._answer(ask, Outcome.REFUSED, "somebody else has bound it.") if status == 401 else None
 
     async def _ask_about_setup(self, ask: Ask, url: str) -> Answer | None:

@@ -59,6 +59,11 @@ def disk_message(disk: Json) -> str:
     return f"{free} of {total} bytes are free."
 
 
+def is_unwritable(body: Json) -> bool:
+    """The workspace, as an answer to a bind has it. A runtime that says nothing has none, or is older."""
+    return record(body.get("disk")).get("writable") is False
+
+
 def record(found: Any) -> Json:
     return cast("Json", found) if isinstance(found, dict) else {}
 

@@ -6,6 +6,7 @@ from datetime import datetime
 
 from sandpod_crds.models import Sandbox
 
+from .claimants import holder_of_claim, kept_claim
 from .claims import ClaimFacts, claim_facts
 from .effective import Source
 from .isolation import Enforcement
@@ -39,6 +40,10 @@ class Situation:
     surplus: tuple[PodFacts, ...] = ()
     # By name
     claims: Mapping[str, ClaimFacts] = field(default_factory=dict[str, ClaimFacts])
+    # The claim that an earlier sandbox of this name has left
+    kept: str | None = None
+    # Who has the claim that the sandbox names, or has still a pod at work in the one that it takes up.
+    holder: str | None = None
     network_policy: Json | None = None
     answers: Mapping[Errand, Answer] = field(default_factory=dict[Errand, Answer])
     # By the plural of what was refused
@@ -76,6 +81,8 @@ def look(store: Store, key: Key, *, pools: Pools, enforcement: Enforcement) -> S
         namesake=facts(namesake) if namesake is not None else None,
         surplus=surplus,
         claims={each.name: each for each in _claims(store, key, sandbox, pod)},
+        kept=kept_claim(store, sandbox) if sandbox is not None else None,
+        holder=holder_of_claim(store, sandbox) if sandbox is not None else None,
         network_policy=store.network_policies.get(Key(key.namespace, policy_name(key.name))),
         answers=store.answers(pod.uid) if pod is not None else {},
         refusals=store.refusals(key),
@@ -114,7 +121,7 @@ def _claims(store: Store, key: Key, sandbox: Sandbox | None, pod: PodFacts | Non
     if sandbox is None:
         return
     held = pod.workspace_claim if pod is not None else None
-    names = {workspace_name(key.name), sandbox.status.workspace_claim, held}
+    names = {workspace_name(key.name), sandbox.status.workspace_claim, held, kept_claim(store, sandbox)}
     found = [store.claims.get(Key(key.namespace, name)) for name in names if name]
     owned = store.claims.owned_by(namespace=key.namespace, uid=sandbox.metadata.uid)
     for claim in [*found, *owned]:

@@ -5,15 +5,19 @@ and from its own writes, and what was observed beside them.
 from collections.abc import Callable, Iterator
 from datetime import datetime
 
+from sandpod_crds.names import LABEL_INSTANCE
+
 from .census import Census
 from .kinds import CLAIM, KINDS, NAMESPACE, NETWORK_POLICY, POD, POLICY, POOL, SANDBOX, TEMPLATE, Kind
-from .objects import Json, key_of, owner_uid, section, uid_of, version_of
+from .objects import Json, controller, key_of, owner_uid, section, uid_of, version_of
 from .observations import Answer, Errand, Key, Refusal
 from .sharing import shared
 
 # Objects that were deleted are remembered for so many deletions, so that the late answer to a write does not
 # bring one back.
 TOMBSTONES = 10_000
+
+Index = dict[tuple[str, str], set[Key]]
 
 
 class Cache:
@@ -24,7 +28,9 @@ class Cache:
         self._census = census
         self._objects: dict[Key, Json] = {}
         # By namespace and UID: an owner is in its children's namespace, whatever UID others may write there.
-        self._by_owner: dict[tuple[str, str], set[Key]] = {}
+        self._by_owner: Index = {}
+        # What belongs to nobody, by namespace and the name of the sandbox that it was made for.
+        self._left: Index = {}
         self._deleted: dict[str, None] = {}
 
     def __len__(self) -> int:
@@ -39,6 +45,10 @@ class Cache:
     def owned_by(self, *, namespace: str, uid: str) -> list[Json]:
         """The objects in this namespace whose controller has this UID, by name."""
         return [self._objects[key] for key in sorted(self._by_owner.get((namespace, uid), ()))]
+
+    def left_for(self, *, namespace: str, sandbox: str) -> list[Json]:
+        """The objects in this namespace that were made for a sandbox of this name and belong to nobody."""
+        return [self._objects[key] for key in sorted(self._left.get((namespace, sandbox), ()))]
 
     def observe(self, obj: Json) -> bool:
         """An event of a watch says that this object exists."""
@@ -79,18 +89,22 @@ class Cache:
                 self._census.remove(known)
             self._census.put(obj)
         self._objects[key] = shared(self._slim(obj))
-        if (owner := owner_uid(obj)) is not None:
-            self._by_owner.setdefault((key.namespace, owner), set()).add(key)
+        for shelf, place in self._places(key, obj):
+            shelf.setdefault(place, set()).add(key)
         return True
 
     def _disown(self, key: Key, obj: Json) -> None:
-        owner = owner_uid(obj)
-        if owner is None:
-            return
-        owned = self._by_owner[key.namespace, owner]
-        owned.discard(key)
-        if not owned:
-            del self._by_owner[key.namespace, owner]
+        for shelf, place in self._places(key, obj):
+            shelf[place].discard(key)
+            if not shelf[place]:
+                del shelf[place]
+
+    def _places(self, key: Key, obj: Json) -> Iterator[tuple[Index, tuple[str, str]]]:
+        metadata = obj["metadata"]
+        if (owner := owner_uid(obj)) is not None:
+            yield self._by_owner, (key.namespace, owner)
+        elif (name := section(metadata, "labels").get(LABEL_INSTANCE)) and not controller(metadata):
+            yield self._left, (key.namespace, name)
 
 
 class Store:

@@ -14,7 +14,8 @@ from .claims import ClaimFacts
 from .conditions import Verdict, verdict
 from .kinds import CLAIM
 from .objects import Json, section
-from .plan import Plan, Verb, Write
+from .observations import Errand, Outcome
+from .plan import Plan, Removal, Verb, Write
 from .pods import Trouble
 from .quantities import parse
 from .reasons import Reason
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 
 # A volume is made within seconds, or waits for something that somebody has to see to.
 PROVISIONED_WITHIN = timedelta(seconds=30)
+# So often is looked whether somebody else still has the claim.
+RELEASED_WITHIN = timedelta(seconds=15)
 # Somebody has to see to these.
 WORTH_AN_EVENT = frozenset(
     {
@@ -34,6 +37,7 @@ WORTH_AN_EVENT = frozenset(
         Reason.CLAIM_MISSING,
         Reason.CANNOT_GROW,
         Reason.DISK_FULL,
+        Reason.UNWRITABLE,
         Reason.SETUP_FAILED,
     }
 )
@@ -50,6 +54,8 @@ def tend_the_workspace(case: "Case") -> Plan | None:
     if not case.knows_files_and_network:
         # Whoever's claim it is to be, the template that is gone may have said.
         return None
+    if claim.deleted and _is_untouched(case):
+        return _leave_it(claim, case)
     if claim.deleted or not _is_ours(claim, case) or case.refusal_of(CLAIM) is not None:
         return None
     if case.pod is not None and case.pod.claimed_at is not None and not case.bound:
@@ -62,7 +68,12 @@ def tend_the_workspace(case: "Case") -> Plan | None:
 def make_the_workspace(case: "Case") -> Plan | None:
     """A pod could be made before its claim, but not be scheduled."""
     workspace, claim = case.spec.workspace, case.claim
-    if workspace is None or workspace.claim_name is not None or case.pod is not None:
+    if workspace is None or case.pod is not None:
+        return None
+    if case.holder is not None:
+        # Neither its deletion nor its end is sure to concern this sandbox.
+        return case.wait(Reason.CLAIM_IN_USE, case.holder, look_again_at=case.now + RELEASED_WITHIN)
+    if workspace.claim_name is not None:
         return None
     if claim is None:
         refusal = case.refusal_of(CLAIM)
@@ -88,6 +99,7 @@ def workspace_verdict(case: "Case", *, before: Condition | None) -> Verdict:
         _refused(case)
         or _full_disk(case, before=before)
         or _claim_trouble(case, workspace)
+        or _unwritable(case, before=before)
         or _setup_trouble(case)
         or _good_volume(case)
     )
@@ -142,8 +154,18 @@ def _full_disk(case: "Case", *, before: Condition | None) -> Verdict | None:
     return _as_it_was(before) if before is not None and was_full and case.disk_unknown else None
 
 
+def _unwritable(case: "Case", *, before: Condition | None) -> Verdict | None:
+    bind = case.answer_to(Errand.BIND)
+    if bind is not None and bind.outcome is Outcome.DONE:
+        return _bad(Reason.UNWRITABLE, case.claim_name or "", case) if bind.unwritable else None
+    # Said at the bind only, and not to be forgotten by an operator that was started since.
+    return _as_it_was(before) if before is not None and before.reason == Reason.UNWRITABLE else None
+
+
 def _claim_trouble(case: "Case", workspace: Workspace) -> Verdict | None:
     claim, name = case.claim, case.claim_name or ""
+    if case.holder is not None:
+        return _bad(Reason.CLAIM_IN_USE, case.holder, case)
     if claim is None:
         # A claim that is somebody else's is not watched, and one in use cannot go.
         gone = case.pod is None and workspace.claim_name is None
@@ -181,6 +203,20 @@ def _good_volume(case: "Case") -> Verdict:
 def _as_it_was(before: Condition) -> Verdict:
     holds = before.status == "True"
     return Verdict(ConditionType.WORKSPACE_READY, holds, Reason(before.reason), before.message)
+
+
+def _is_untouched(case: "Case") -> bool:
+    """A warm pod whose runtime nobody has bound yet: nothing of anybody's is in its volume."""
+    pod = case.pod
+    taken = pod is not None and pod.claimed_at is not None and pod.deleted_at is None
+    return taken and case.bind is None and not case.bound and not case.was_setting_up
+
+
+def _leave_it(claim: ClaimFacts, case: "Case") -> Plan:
+    """Its pool was deleted in the moment of the claim, and the volume goes with it."""
+    assert case.pod is not None
+    remove = Removal(name=case.pod.name, uid=case.pod.uid)
+    return case.wait(Reason.EARLIER_CLAIM, claim.name, remove=remove)
 
 
 def _is_ours(claim: ClaimFacts, case: "Case") -> bool:
@@ -232,7 +268,7 @@ def _changes(claim: ClaimFacts, workspace: Workspace, case: "Case") -> Json:
 
 
 def _patch(claim: ClaimFacts, change: Json) -> Write:
-    # Of this very claim: the API server takes the UID of a patch for a precondition.
+    # Of this very claim, and no other of its name.
     metadata = {**section(change, "metadata"), "uid": claim.uid}
     return Write(verb=Verb.PATCH, kind=CLAIM, name=claim.name, body={**change, "metadata": metadata})
 

@@ -70,7 +70,11 @@ class Parts:
         # Where a path of the user's leads where it leads for his commands.
         self.user_disk = self.disk if world is None else Disk(world.enter)
         self.state = StateDirectory(options.state)
-        self.room = Room(disk=self.disk, path=options.workspace if self.state.persistent else None)
+        self.room = Room(
+            disk=self.disk,
+            path=options.workspace if self.state.persistent else None,
+            user=options.strict if world is not None else None,
+        )
         self.activity = Activity()
         self.idleness = Idleness(self.activity, Settings(sleep_after=options.sleep_after))
         self.requests = Requests()

@@ -48,7 +48,8 @@ class Api:
         return self._do("POST", path, lambda: self._create(f"{path}/{body['metadata']['name']}", body))
 
     async def patch(self, path: str, body: Json) -> Json:
-        return self._do("PATCH", path, lambda: self._patch(path.removesuffix("/status"), body))
+        whole = not path.endswith("/status")
+        return self._do("PATCH", path, lambda: self._patch(path.removesuffix("/status"), body, whole=whole))
 
     async def apply(self, path: str, body: Json) -> Json:
         return self._do("APPLY", path, lambda: self._apply(path, body))
@@ -124,9 +125,12 @@ class Api:
             obj["status"] = {"phase": "Pending"}
         return self._store(path, obj, kind="ADDED")
 
-    def _patch(self, path: str, body: Json) -> Json:
+    def _patch(self, path: str, body: Json, *, whole: bool = True) -> Json:
         old = self._find(path)
-        # As the real one: a UID in a patch is no precondition, a resourceVersion is.
+        # As the real one: in a patch of the status it is ignored.
+        uid = section(body, "metadata").get("uid") if whole else None
+        if uid not in (None, old["metadata"]["uid"]):
+            raise Conflict(409, "Conflict", "Precondition failed: UID in precondition")
         version = section(body, "metadata").get("resourceVersion")
         if version not in (None, old["metadata"]["resourceVersion"]):
             raise Conflict(409, "Conflict", "the object has been modified")

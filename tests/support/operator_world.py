@@ -267,13 +267,27 @@ class World:
         for path, obj in list(self.api.objects.items()):
             if obj.get("kind") == "Pod":
                 self._tend_pod(path, obj)
-            elif self._abandoned(obj):
-                self.api.vanish(path)
+            elif self._abandoned(obj) or "deletionTimestamp" in obj["metadata"]:
+                self._let_go(path, obj)
             elif obj.get("kind") == "PersistentVolumeClaim" and self.has_volumes:
                 wanted = obj["spec"]["resources"]["requests"]
                 if section(obj, "status").get("capacity") != wanted:
                     self.api.change(path, {"status": {"phase": "Bound", "capacity": wanted}})
         return len(self.api.log) > before
+
+    def _let_go(self, path: str, obj: Json) -> None:
+        """A claim stays for as long as a pod uses it."""
+        if obj.get("kind") == "PersistentVolumeClaim" and self._is_mounted(obj):
+            if "deletionTimestamp" not in obj["metadata"]:
+                self.api.change(path, {"metadata": {"deletionTimestamp": format_time(self.now())}})
+        else:
+            self.api.vanish(path)
+
+    def _is_mounted(self, claim: Json) -> bool:
+        name = claim["metadata"]["name"]
+        pods = [each for each in self.api.objects.values() if each.get("kind") == "Pod"]
+        volumes = [volume for pod in pods for volume in entries(pod["spec"], "volumes")]
+        return any(section(each, "persistentVolumeClaim").get("claimName") == name for each in volumes)
 
     def _collect(self) -> None:
         """The garbage collector is never so quick as the operator, which knows more of a sandbox's pod."""
@@ -288,6 +302,9 @@ class World:
     def _tend_pod(self, path: str, pod: Json) -> None:
         if self._lost_its_pool(pod):
             self.api.vanish(path)
+        elif "finalizers" in pod["metadata"]:
+            # Somebody holds it.
+            return
         elif "deletionTimestamp" in pod["metadata"]:
             if uid_of(pod) in self.runtimes:
                 self.fall_asleep(uid_of(pod), reason="terminated")

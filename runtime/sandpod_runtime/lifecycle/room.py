@@ -1,9 +1,12 @@
-"""Whether the workspace has room left: on a full one builds fail in odd ways, and nothing can be saved."""
+"""Whether the workspace has room left, and can be written to at all: otherwise builds fail in odd ways, and
+nothing can be saved.
+"""
 
 import asyncio
 import os
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 import msgspec
 
@@ -26,13 +29,25 @@ class Space(msgspec.Struct, frozen=True, kw_only=True):
     total: int
     free: int
     full: bool
+    # For the user's commands
+    writable: bool
 
 
 class Room:
-    def __init__(self, *, disk: Disk, path: str | None, clock: Callable[[], float] = time.monotonic) -> None:
-        """`path` is None where nothing outlives a sleep: then the node watches over what is written."""
+    def __init__(
+        self,
+        *,
+        disk: Disk,
+        path: str | None,
+        user: int | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """`path` is None where nothing outlives a sleep: then the node watches over what is written. `user`
+        runs the commands; None: whoever runs this.
+        """
         self._disk = disk
         self._path = path
+        self._user = user
         self._clock = clock
         self._known: Space | None = None
         self._looked_at = 0.0
@@ -52,17 +67,31 @@ class Room:
     async def _renew(self, path: str) -> None:
         try:
             found = await self._disk.run(os.statvfs, path)
+            writable = await self._disk.run(may_write, path, user=self._user)
         except OSError:
             return  # the user has removed it; there is nothing to judge
         was_full = self._known is not None and self._known.full
-        self._known = judged(path, found, was_full=was_full)
+        self._known = judged(path, found, was_full=was_full, writable=writable)
         self._looked_at = self._clock()
 
 
-def judged(path: str, found: os.statvfs_result, *, was_full: bool) -> Space:
+def may_write(path: str, *, user: int | None) -> bool:
+    """A volume whose driver does not give it to the pod's group stays root's."""
+    if user is None or user == os.geteuid():
+        return os.access(path, os.W_OK | os.X_OK)
+    return opens_to(Path(path).stat(), user=user) and not os.statvfs(path).f_flag & os.ST_RDONLY
+
+
+def opens_to(found: os.stat_result, *, user: int) -> bool:
+    """Whether this user, whose group has the same number, can make files in the directory."""
+    shift = 6 if found.st_uid == user else 3 if found.st_gid == user else 0
+    return found.st_mode >> shift & 0o3 == 0o3
+
+
+def judged(path: str, found: os.statvfs_result, *, was_full: bool, writable: bool = True) -> Space:
     total, free = found.f_blocks * found.f_frsize, found.f_bavail * found.f_frsize
     least = min(max(total // _PART, _LEAST), total // _MOST_OF_SMALL)
     # Some file systems make inodes as they need them, and count none.
     no_inodes = found.f_files > 0 and found.f_favail == 0
     full = no_inodes or free < least * (_RELIEF if was_full else 1)
-    return Space(path=path, total=total, free=free, full=full)
+    return Space(path=path, total=total, free=free, full=full, writable=writable)

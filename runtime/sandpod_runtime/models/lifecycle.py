@@ -74,9 +74,20 @@ class IsolationShown(msgspec.Struct, rename="camel", kw_only=True):
     reason: Annotated[str | UnsetType, Meta(description="why it is not")] = UNSET
 
 
+class DiskShown(msgspec.Struct, rename="camel", kw_only=True):
+    path: str
+    total: Annotated[int, Meta(description="bytes")]
+    free: Annotated[int, Meta(description="bytes that the sandbox's user may still write")]
+    full: Annotated[bool, Meta(description="then GET /readyz answers 507")]
+    writable: Annotated[bool, Meta(description="whether the sandbox's user can make files in it")]
+
+
 class BindReply(Reply):
     runtime_version: str
     isolation: IsolationShown
+    disk: Annotated[
+        DiskShown | UnsetType, Meta(description="the file system of a workspace that outlives a sleep")
+    ] = UNSET
 
 
 class LifecycleRequest(msgspec.Struct, rename="camel", kw_only=True):
@@ -143,13 +154,6 @@ class SetupShown(msgspec.Struct, rename="camel", kw_only=True):
 
 class SetupLogQuery(msgspec.Struct, rename="camel", kw_only=True):
     follow: Annotated[bool, Meta(description="send on what is written until the setup has ended")] = False
-
-
-class DiskShown(msgspec.Struct, rename="camel", kw_only=True):
-    path: str
-    total: Annotated[int, Meta(description="bytes")]
-    free: Annotated[int, Meta(description="bytes that the sandbox's user may still write")]
-    full: Annotated[bool, Meta(description="then GET /readyz answers 507")]
 
 
 class LifecycleReply(Reply):

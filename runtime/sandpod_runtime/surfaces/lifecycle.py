@@ -159,7 +159,8 @@ class Lifecycle:
         # An operator that loses its patience must not leave a runtime that has half begun.
         begin = self._begin(steps=wanted.setup, declared=wanted.processes)
         await asyncio.shield(asyncio.ensure_future(begin))
-        return reply(BindReply(runtime_version=__version__, isolation=self._isolation))
+        disk = await self._disk_shown()
+        return reply(BindReply(runtime_version=__version__, isolation=self._isolation, disk=disk))
 
     async def _prove(self, request: Request) -> StreamResponse:
         query: ProveQuery = queried(request, ProveQuery)
@@ -167,11 +168,20 @@ class Lifecycle:
 
     async def _show(self, _: Request) -> StreamResponse:
         about = self._shown()
-        if (found := await self._room.look()) is not None:
-            about.disk = DiskShown(
-                path=shown(found.path), total=found.total, free=found.free, full=found.full
-            )
+        about.disk = await self._disk_shown()
         return reply(about)
+
+    async def _disk_shown(self) -> DiskShown | UnsetType:
+        found = await self._room.look()
+        if found is None:
+            return UNSET
+        return DiskShown(
+            path=shown(found.path),
+            total=found.total,
+            free=found.free,
+            full=found.full,
+            writable=found.writable,
+        )
 
     async def _change(self, request: Request) -> StreamResponse:
         wanted = await self._bodies.read(request, _settings_decoder)

@@ -41,13 +41,14 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     subprocess.run(["umount", "--lazy", place], check=True)
 
 
-async def bind(runtime: Runtime, **changes: Any) -> None:
+async def bind(runtime: Runtime, **changes: Any) -> Json:
     headers = {"X-Sandpod-Bind-Token": TOKEN}
     async with (
         aiohttp.ClientSession(runtime.url) as http,
         http.post("/api/bind", json=BIND | changes, headers=headers) as response,
     ):
         assert response.status == 200
+        return await response.json()
 
 
 async def disk(runtime: Runtime) -> Json | None:
@@ -106,6 +107,7 @@ async def test_a_full_disk_is_told_until_there_is_room_again(start: Start, small
         "total": 64 * MIB,
         "free": found and found["free"],
         "full": False,
+        "writable": True,
     }
     filler = small_disk / "filler"
     filler.write_bytes(b"x" * (50 * MIB))
@@ -118,6 +120,16 @@ async def test_a_full_disk_is_told_until_there_is_room_again(start: Start, small
     assert await told(runtime, 507), "a little more room is not enough"
     filler.unlink()
     assert await told(runtime, 200)
+
+
+async def test_a_volume_that_cannot_be_written_to_is_told_at_the_bind(start: Start, small_disk: Path) -> None:
+    runtime = start(insecure=False, workspace=small_disk, arguments=["--state", f"{small_disk}/.sandpod"])
+    await asyncio.to_thread(subprocess.run, ["mount", "-o", "remount,ro", small_disk], check=True)
+    answer = await bind(runtime)
+    assert not answer["disk"]["writable"]
+    found = await disk(runtime)
+    assert found is not None
+    assert not found["writable"]
 
 
 async def test_a_disk_without_inodes_is_full(start: Start, small_disk: Path) -> None:

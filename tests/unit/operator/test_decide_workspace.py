@@ -472,3 +472,56 @@ def test_the_name_of_a_claim_that_a_warm_pod_has_brought_is_kept_while_it_sleeps
     assert plan.create_pod is not None
     volumes = section(plan.create_pod, "spec")["volumes"]
     assert {"claimName": "warm-abc-workspace"} in [v.get("persistentVolumeClaim") for v in volumes]
+
+
+# A volume that nobody can write to
+
+
+def workspace_said(plan: Plan) -> tuple[str, str, str]:
+    assert plan.status is not None
+    found = next(each for each in plan.status.conditions if each.type == "WorkspaceReady")
+    return found.status, found.reason, found.message
+
+
+def unwritable() -> Json:
+    """The status of a sandbox whose runtime has said so at the bind."""
+    first = situation(
+        sandbox(VOLUME, starting()),
+        pod(VOLUME, up(since=-90)),
+        answer=bound(unwritable=True),
+        claims=(claim(),),
+    )
+    return written(first, ago=90)
+
+
+def test_a_volume_that_nobody_can_write_to_is_told_with_a_remedy_as_soon_as_it_is_bound() -> None:
+    given = situation(
+        sandbox(VOLUME, starting()),
+        pod(VOLUME, up()),
+        answer=bound(unwritable=True),
+        claims=(claim(),),
+    )
+
+    plan = decide(given, now=NOW, installation=INSTALLATION)
+
+    status, reason, message = workspace_said(plan)
+    assert (status, reason) == ("False", "Unwritable")
+    assert "box-workspace" in message
+    assert "use one whose CSI driver does not" in message
+
+
+def test_a_restarted_operator_does_not_forget_that_a_volume_cannot_be_written_to() -> None:
+    given = situation(sandbox(VOLUME, unwritable()), pod(VOLUME, RUNS), claims=(claim(),))
+
+    plan = decide(given, now=NOW, installation=INSTALLATION)
+
+    assert plan.status is None
+
+
+def test_the_next_start_finds_out_whether_the_volume_can_be_written_to_now() -> None:
+    before = {**unwritable(), "startedAt": None}
+    given = situation(
+        sandbox(VOLUME, before), pod(VOLUME, up()), answer=bound(unwritable=False), claims=(claim(),)
+    )
+
+    assert workspace_said(decide(given, now=NOW, installation=INSTALLATION))[:2] == ("True", "Bound")

@@ -380,6 +380,22 @@ async def test_a_runtime_says_whether_its_disk_is_full(bench: Bench, disk: Any, 
     assert (answer.outcome, answer.message, answer.subject) == (Outcome.DONE, message, CHECK.subject)
 
 
+@pytest.mark.parametrize(
+    ("disk", "unwritable"),
+    [({"writable": False}, True), ({"writable": True}, False), ({}, False), (7, False)],
+)
+@pytest.mark.parametrize("again", [False, True], ids=["at the bind", "of one that was bound before"])
+async def test_a_workspace_that_nobody_can_write_to_is_told(
+    bench: Bench, disk: Any, unwritable: bool, again: bool
+) -> None:
+    body = {"runtimeVersion": "1", "disk": disk}
+    bench.runtime.binds = [says(409, {}) if again else says(200, body)]
+    bench.runtime.lifecycle = says(200, body)
+    bench.client.want(KEY, ASK)
+
+    assert (await bench.answer()).unwritable is unwritable
+
+
 HOSTILE: list[Any] = [
     [],
     {"setup": 7, "disk": "full"},

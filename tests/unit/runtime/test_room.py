@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -9,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from sandpod_runtime.disk import Disk
-from sandpod_runtime.lifecycle.room import Room, judged
+from sandpod_runtime.lifecycle.room import Room, judged, may_write, opens_to
 
 MIB, GIB = 1 << 20, 1 << 30
 
@@ -77,3 +78,45 @@ async def test_where_nothing_outlives_a_sleep_nobody_looks() -> None:
 
 async def test_a_workspace_that_has_gone_is_not_judged() -> None:
     assert await Room(disk=Disk(), path="/no/such/place").look() is None
+
+
+SOMEBODY = 4321
+
+
+@pytest.mark.parametrize(
+    ("owner", "group", "mode", "writable"),
+    [
+        pytest.param(0, 0, 0o755, False, id="a volume that the driver has left to root"),
+        pytest.param(0, SOMEBODY, 0o2775, True, id="one that was given to the group"),
+        pytest.param(0, SOMEBODY, 0o2755, False, id="one that the group may only read"),
+        pytest.param(SOMEBODY, 0, 0o700, True, id="the user's own"),
+        pytest.param(SOMEBODY, SOMEBODY, 0o577, False, id="the user's own, closed to the user alone"),
+        pytest.param(0, 0, 0o777, True, id="one that is open to all"),
+        pytest.param(0, 0, 0o776, False, id="one that cannot be entered"),
+    ],
+)
+def test_whether_commands_can_write_is_asked_for_their_user(
+    owner: int, group: int, mode: int, writable: bool
+) -> None:
+    directory = SimpleNamespace(st_uid=owner, st_gid=group, st_mode=0o040000 | mode)
+
+    assert opens_to(cast("os.stat_result", directory), user=SOMEBODY) is writable
+
+
+def test_where_the_runtime_is_another_than_its_user_the_user_is_asked_for(tmp_path: Path) -> None:
+    tmp_path.chmod(0o755)
+    assert not may_write(str(tmp_path), user=SOMEBODY)
+    tmp_path.chmod(0o777)
+    assert may_write(str(tmp_path), user=SOMEBODY)
+
+
+def test_in_standard_isolation_it_is_the_runtimes_own_user(tmp_path: Path) -> None:
+    assert may_write(str(tmp_path), user=None)
+    assert not may_write(str(tmp_path / "none"), user=None)
+
+
+async def test_what_is_found_says_whether_it_can_be_written_to(tmp_path: Path) -> None:
+    space = await Room(disk=Disk(), path=str(tmp_path)).look()
+
+    assert space is not None
+    assert space.writable

@@ -1,0 +1,250 @@
+"""Whose a workspace's claim is, where several may want it: sandboxes of one name after each other, a pool
+that goes in the moment of a claim, and a sandbox that names another's.
+"""
+
+from datetime import datetime
+
+import pytest
+from sandpod_operator.objects import Json, entries, section
+from sandpod_operator.observations import Answer, Key
+from sandpod_operator.plan import Ask
+from sandpod_operator.times import format_time
+
+from tests.support.operator_world import CLAIMS_PATH, POD_PATH, SANDBOX_PATH, Runtime, World, new_sandbox
+from tests.support.pool_world import (
+    OURS,
+    POOL_PATH,
+    calls_about,
+    claimed_by,
+    filled,
+    pods,
+    put_sandbox,
+    ready,
+)
+
+RUNNING = ("Running", "RuntimeAnswers")
+RETAINED: Json = {"workspace": {"size": "1Gi", "reclaim": "Retain"}}
+DELETED: Json = {"workspace": {"size": "1Gi"}}
+
+
+def workspace(world: World, name: str = "box") -> tuple[str, str, str]:
+    status = section(world.api.objects[f"{OURS}/sandboxes/{name}"], "status")
+    found = next(each for each in entries(status, "conditions") if each["type"] == "WorkspaceReady")
+    return found["status"], found["reason"], found["message"]
+
+
+def mounted(pod: Json) -> str:
+    return pod["spec"]["volumes"][0]["persistentVolumeClaim"]["claimName"]
+
+
+async def retained(*, reclaim: Json = RETAINED) -> tuple[World, str]:
+    """A sandbox of a pool is gone, and its claim, which a warm pod brought, is kept."""
+    world = await filled(World(), template=reclaim)
+    path = put_sandbox(world)
+    await world.settle()
+    volume = world.status["workspaceClaim"]
+    world.api.vanish(path)
+    await world.wait(40)
+    world.api.calls.clear()
+    return world, volume
+
+
+# A sandbox of the same name
+
+
+async def test_a_new_sandbox_takes_up_what_an_earlier_one_of_its_name_has_retained_of_a_warm_pod() -> None:
+    world, volume = await retained()
+    assert f"{CLAIMS_PATH}/{volume}" in world.api.objects
+
+    put_sandbox(world)
+    await world.settle()
+
+    assert ready(world) == RUNNING
+    assert world.status["workspaceClaim"] == volume == mounted(world.pod)
+    assert calls_about(world, "POST", "persistentvolumeclaims") == []
+
+
+async def test_it_finds_it_without_the_pool_too() -> None:
+    world, volume = await retained()
+
+    world.api.put(SANDBOX_PATH, new_sandbox(DELETED))
+    await world.settle()
+
+    assert ready(world) == RUNNING
+    assert mounted(world.pod) == volume
+    # It does not retain it.
+    assert world.api.objects[f"{CLAIMS_PATH}/{volume}"]["metadata"]["ownerReferences"][0]["name"] == "box"
+
+
+async def test_a_restarted_operator_finds_it_too() -> None:
+    world, volume = await retained()
+
+    world.boot()
+    put_sandbox(world)
+    await world.settle()
+
+    assert world.status["workspaceClaim"] == volume
+
+
+async def test_a_sandbox_of_another_name_has_nothing_of_it() -> None:
+    world, volume = await retained()
+
+    put_sandbox(world, "other")
+    await world.settle()
+
+    assert section(world.api.objects[f"{OURS}/sandboxes/other"], "status")["workspaceClaim"] != volume
+
+
+async def test_it_waits_until_the_pod_of_the_earlier_one_has_ended() -> None:
+    world = await filled(World(), template=RETAINED)
+    path = put_sandbox(world)
+    await world.settle()
+    volume, warm = world.status["workspaceClaim"], claimed_by(world)[0]
+    where = f"/api/v1/namespaces/team/pods/{warm['metadata']['name']}"
+    held = {"deletionTimestamp": format_time(world.now()), "finalizers": ["example.com/slow"]}
+    world.api.change(where, {"metadata": held})
+    world.api.vanish(path)
+    put_sandbox(world)
+    await world.settle()
+
+    assert ready(world) == ("Pending", "ClaimInUse")
+    assert POD_PATH not in world.api.objects
+    assert workspace(world)[:2] == ("False", "ClaimInUse")
+
+    world.api.vanish(where)
+    await world.wait(20)
+    assert ready(world) == RUNNING
+    assert mounted(world.pod) == volume
+
+
+# A pool that goes in the moment of a claim
+
+
+def going(world: World, volume: str) -> None:
+    """The garbage collector has deleted it, and it goes when no pod uses it any more."""
+    world.api.change(f"{CLAIMS_PATH}/{volume}", {"metadata": {"deletionTimestamp": format_time(world.now())}})
+
+
+def when_called(world: World, verb: str, part: str, then: str) -> None:
+    """The pool is deleted before or after this call, and its volumes with it."""
+
+    def strike(number: int, call: str) -> None:
+        if call.startswith(verb) and part in call and POOL_PATH in world.api.objects:
+            world.api.vanish(POOL_PATH)
+            for path in [path for path in world.api.objects if path.startswith(f"{CLAIMS_PATH}/python-")]:
+                going(world, path.removeprefix(f"{CLAIMS_PATH}/"))
+
+    setattr(world.api, then, strike)
+
+
+async def test_nobody_is_let_into_a_volume_that_went_with_the_pool_before_the_bind(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    world = await filled(World(), template=DELETED)
+    bound: list[str] = []
+    hear = Runtime.hear
+
+    def heard(runtime: Runtime, ask: Ask, *, now: datetime) -> Answer:
+        bound.append(ask.pod_name)
+        return hear(runtime, ask, now=now)
+
+    monkeypatch.setattr(Runtime, "hear", heard)
+    when_called(world, "PATCH", "/pods/", "after")
+
+    put_sandbox(world)
+    await world.wait(40)
+
+    assert bound == []
+    assert pods(world) == []
+    assert ready(world) == ("Pending", "TemplateMissing")
+
+
+async def test_whoever_works_in_a_volume_that_goes_with_the_pool_is_told() -> None:
+    world = await filled(World(), template=DELETED)
+    when_called(world, "PATCH", "persistentvolumeclaims/python-", "before")
+
+    put_sandbox(world)
+    await world.settle()
+
+    assert ready(world) == RUNNING
+    status, reason, message = workspace(world)
+    assert (status, reason) == ("False", "ClaimDeleted")
+    assert "Copy what you need elsewhere before." in message
+    assert "ClaimDeleted" in world.events
+
+
+async def test_a_pool_that_is_deleted_after_the_volume_was_handed_over_takes_nothing_along() -> None:
+    world = await filled(World(), template=DELETED)
+    put_sandbox(world)
+    await world.settle()
+
+    world.api.vanish(POOL_PATH)
+    await world.wait(10)
+
+    assert ready(world) == RUNNING
+    assert f"{CLAIMS_PATH}/{world.status['workspaceClaim']}" in world.api.objects
+    assert workspace(world)[:2] == ("True", "Bound")
+
+
+# Another's claim, by name
+
+
+async def other_names(claim: str, *, first: Json) -> World:
+    """There is a sandbox "box", and then another that names this claim."""
+    world = World()
+    world.api.put(SANDBOX_PATH, new_sandbox(first))
+    await world.settle()
+    sandbox = new_sandbox({"workspace": {"claimName": claim}})
+    sandbox["metadata"]["name"] = "other"
+    world.api.put(f"{OURS}/sandboxes/other", sandbox)
+    await world.settle()
+    return world
+
+
+async def test_a_claim_that_another_sandbox_owns_is_refused_in_words() -> None:
+    world = await other_names("box-workspace", first=DELETED)
+
+    assert ready(world, "other") == ("Pending", "ClaimInUse")
+    assert workspace(world, "other")[:2] == ("False", "ClaimInUse")
+    assert "in use by the Sandbox box" in workspace(world, "other")[2]
+    assert [pod["metadata"]["name"] for pod in pods(world)] == ["box"]
+
+
+async def test_a_claim_that_another_sandbox_retains_is_refused_while_it_lives_and_free_afterwards() -> None:
+    world = await other_names("box-workspace", first=RETAINED)
+    assert ready(world, "other") == ("Pending", "ClaimInUse")
+
+    world.api.vanish(SANDBOX_PATH)
+    await world.wait(60)
+
+    assert ready(world, "other") == RUNNING
+    assert [mounted(pod) for pod in pods(world)] == ["box-workspace"]
+
+
+async def test_to_wait_for_another_to_release_it_costs_no_writes() -> None:
+    world = await other_names("box-workspace", first=RETAINED)
+    world.api.calls.clear()
+
+    await world.wait(120)
+
+    assert world.api.calls == []
+
+
+async def test_a_claim_of_a_pools_waiting_pod_is_refused() -> None:
+    world = await filled(World(), template=DELETED)
+    volume = mounted(pods(world)[0])
+    world.api.put(SANDBOX_PATH, new_sandbox({"workspace": {"claimName": volume}}))
+    await world.settle()
+
+    assert ready(world) == ("Pending", "ClaimInUse")
+    assert "the SandboxPool python" in workspace(world)[2]
+
+
+async def test_a_claim_of_nobodys_may_be_named() -> None:
+    world = await other_names("data", first=DELETED)
+    claim: Json = {"kind": "PersistentVolumeClaim", "metadata": {"name": "data", "namespace": "team"}}
+    world.api.put(f"{CLAIMS_PATH}/data", {**claim, "spec": {"resources": {"requests": {"storage": "1Gi"}}}})
+    await world.settle()
+
+    assert ready(world, "other") == RUNNING
+    assert world.store.claims.get(Key("team", "data")) is None
