@@ -125,25 +125,41 @@ async def ask_for_lease(
     """Returns when the runtime has promised to stay awake for so long: the runtime of this pod, which has
     proved it on the same connection. So for as long as the lease holds, this is the pod's address.
     """
-    body = json.dumps({"seconds": seconds, "holder": HOLDER}).encode()
-    request = b"".join(
+    request = _command("lease", {"seconds": seconds, "holder": HOLDER}, address, credential)
+    async with connection_to(pool, pod_uid=pod_uid, address=address, credential=credential) as lease:
+        data = await _obeyed(lease, request, doing="was asked to stay awake")
+    if data.get("phase") != "running":
+        # Granted in the moment of the decision, too late to keep it awake.
+        raise PodLeaving("the sandbox is just going to sleep, and nothing was done", certain=True)
+
+
+async def ask_to_sleep(pool: Pool, *, pod_uid: str, address: Address, credential: str) -> None:
+    """Returns when the runtime of this pod takes no more requests. PodLeaving: it did so before."""
+    request = _command("sleep", {"reason": "asked for at the gateway"}, address, credential)
+    async with connection_to(pool, pod_uid=pod_uid, address=address, credential=credential) as lease:
+        await _obeyed(lease, request, doing="was told to sleep")
+
+
+def _command(name: str, value: Json, address: Address, credential: str) -> bytes:
+    body = json.dumps(value).encode()
+    return b"".join(
         (
-            b"POST /api/lifecycle/lease HTTP/1.1\r\nHost: " + host_header(address) + b"\r\n",
+            f"POST /api/lifecycle/{name} HTTP/1.1\r\nHost: ".encode() + host_header(address) + b"\r\n",
             f"{CREDENTIAL_HEADER}: {credential}\r\nContent-Type: application/json\r\n".encode(),
             f"Content-Length: {len(body)}\r\n\r\n".encode(),
             body,
         )
     )
-    async with connection_to(pool, pod_uid=pod_uid, address=address, credential=credential) as lease:
-        doing = "was asked to stay awake"
-        message, data = await _ask(lease.connection, request, most=_LIFECYCLE_BYTES, doing=doing)
-        lease.reusable = True
+
+
+async def _obeyed(lease: Lease, request: bytes, *, doing: str) -> Json:
+    """What the runtime says of its life after it."""
+    message, data = await _ask(lease.connection, request, most=_LIFECYCLE_BYTES, doing=doing)
+    lease.reusable = True
     _raise_if_refused(message, data)
     if message.code != 200:
-        raise NotReady(f"the runtime answered {message.code} when it was asked to stay awake")
-    if _object(data).get("phase") != "running":
-        # Granted in the moment of the decision, too late to keep it awake.
-        raise PodLeaving("the sandbox is just going to sleep, and nothing was done", certain=True)
+        raise NotReady(f"the runtime answered {message.code} when it {doing}")
+    return _object(data)
 
 
 async def _ask(
