@@ -124,7 +124,11 @@ def facts(pod: Json) -> PodFacts:
     running: Json | None = state.get("running")
     containers = entries(status, "containerStatuses")
     conditions = {c["type"]: c for c in entries(status, "conditions")}
-    end = _end(status, state)
+    words = _words(state)
+    over = bool(containers) and all("terminated" in _state(each) for each in containers)
+    # Whether it has evicted the pod, the kubelet says with the phase, a moment after the containers' end.
+    unsaid = over and not deleted and not (words is not None and words.slept)
+    end = _end(status, state, unsaid=unsaid)
     claimed_at = _moment(annotations.get(ANNOTATION_CLAIMED_AT))
     return PodFacts(
         name=metadata["name"],
@@ -149,15 +153,13 @@ def facts(pod: Json) -> PodFacts:
             conditions.get("DisruptionTarget", {}).get("message") or "by somebody, or with its node"
         ),
         disrupted=conditions.get("DisruptionTarget", {}).get("status") == "True",
-        has_claim=any(
-            "persistentVolumeClaim" in volume for volume in entries(section(pod, "spec"), "volumes")
-        ),
+        has_claim=any("persistentVolumeClaim" in each for each in entries(section(pod, "spec"), "volumes")),
         workspace_claim=_workspace_claim(pod),
         running_since=_running_since(running, claimed_at),
         obstacle=None if running or end else _obstacle(status, conditions),
         end=end,
-        over=bool(containers) and all("terminated" in _state(each) for each in containers),
-        words=_words(state),
+        over=over,
+        words=words,
         node_responds=_node_responds(conditions),
         unready_since=_unready_since(conditions) if running else None,
     )
@@ -211,12 +213,12 @@ def _obstacle(status: Json, conditions: dict[str, Json]) -> Trouble | None:
     return None
 
 
-def _end(status: Json, state: Json) -> Trouble | None:
+def _end(status: Json, state: Json, *, unsaid: bool) -> Trouble | None:
     over = status.get("phase") in ("Failed", "Succeeded")
     if over and status.get("reason") == "Evicted":
         return Trouble(reason=Reason.EVICTED, message=_sentence(status.get("message", "")))
     terminated: Json | None = state.get("terminated")
-    if terminated is not None:
+    if terminated is not None and (over or not unsaid):
         return _terminated(terminated, what="the runtime")
     if not over:
         return None

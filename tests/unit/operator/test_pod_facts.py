@@ -7,7 +7,7 @@ from sandpod_operator.objects import Json
 from sandpod_operator.pods import LAST_CHARACTERS, PodFacts, facts
 from sandpod_operator.reasons import Reason
 
-from tests.support.operator_objects import at, ended, pod, up, waiting
+from tests.support.operator_objects import at, ended, ended_asleep, pod, up, waiting
 
 
 def of(status: Json, **metadata: Any) -> PodFacts:
@@ -90,6 +90,22 @@ def test_an_init_container_that_fails_is_named() -> None:
     assert found is not None
     assert found.reason is Reason.START_FAILED
     assert "init container fetch exited with code 2; it said: cannot copy" in found.message
+
+
+@pytest.mark.parametrize("code", [0, 137])
+def test_that_a_pod_was_evicted_is_told_after_the_end_of_its_containers(code: int) -> None:
+    early = {**ended(code), "phase": "Running"}
+    late = {**early, "phase": "Failed", "reason": "Evicted", "message": "its disk was full"}
+    found = of(late).end
+
+    assert of(early).end is None
+    assert found is not None
+    assert (found.reason, found.message) == (Reason.EVICTED, "its disk was full")
+
+
+def test_neither_a_sleep_nor_a_deletion_waits_for_more_to_be_told() -> None:
+    assert of({**ended_asleep(), "phase": "Running"}).end is not None
+    assert of({**ended(137), "phase": "Running"}, deletionTimestamp=at(0)).end is not None
 
 
 def test_a_pod_that_its_node_refused_has_failed() -> None:
