@@ -1,9 +1,11 @@
 #!/usr/bin/env bash
-# kind-config.sh published|built WORKERS AUDIT_POLICY: kind's configuration. Pure: it only prints.
+# kind-config.sh published|built WORKERS AUDIT_POLICY SHARED: kind's configuration. Pure: it only prints.
 set -euo pipefail
 # Well-known for the first cluster; one beside it gets ports that are free: `docker port NAME-control-plane`.
 http=8080 https=8443
 [ "${SANDPOD_CLUSTER:-sandpod}" = sandpod ] || http=0 https=0
+# One directory for all nodes stands in for storage on the network: a volume in it can move to another node.
+shared="{hostPath: \"$4\", containerPath: /kind/shared}"
 cat <<YAML
 kind: Cluster
 apiVersion: kind.x-k8s.io/v1alpha4
@@ -33,9 +35,9 @@ kubeadmConfigPatchesJSON6902:
 nodes:
 - role: control-plane
   extraMounts:
-  - {hostPath: "$3", containerPath: /kind/audit/policy.yaml, readOnly: true}
+  - {hostPath: "$3", containerPath: /kind/audit/policy.yaml, readOnly: true}$([ "$2" = 0 ] || printf '\n  - %s' "$shared")
   extraPortMappings:   # an ingress controller's node ports, so that preview URLs open in this machine's browser
   - {containerPort: 30080, hostPort: ${SANDPOD_HTTP_PORT:-$http}, listenAddress: 127.0.0.1}
   - {containerPort: 30443, hostPort: ${SANDPOD_HTTPS_PORT:-$https}, listenAddress: 127.0.0.1}
 YAML
-for ((i = 0; i < $2; i++)); do echo "- role: worker"; done
+for ((i = 0; i < $2; i++)); do printf -- '- role: worker\n  extraMounts:\n  - %s\n' "$shared"; done

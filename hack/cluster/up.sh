@@ -16,8 +16,8 @@ source=${choice% *} image=${choice#* }
 
 # The cluster carries in its node what it was made from, written last: one that was interrupted has nothing there.
 # The policy is mounted from the cache: a fresh clone elsewhere must not mean another cluster.
-policy=$SANDPOD_CACHE/audit-policy.yaml
-config=$("$HERE/kind-config.sh" "$source" "$workers" "$policy")
+policy=$SANDPOD_CACHE/audit-policy.yaml shared=$SANDPOD_CACHE/shared-$cluster
+config=$("$HERE/kind-config.sh" "$source" "$workers" "$policy" "$shared")
 want=$(cat - "$HERE"/{audit-policy.yaml,network.sh,storage.sh} <<<"$image $config" | hash_of)
 is_ours() { [ "$(limited 5 docker exec "$node" cat /kind/sandpod 2>/dev/null)" = "$want" ]; }
 is_healthy() {
@@ -34,6 +34,7 @@ if docker container inspect "$node" >/dev/null 2>&1; then
   step "deleting the cluster $cluster, which $reason" kind delete cluster --name "$cluster"
 fi
 cp "$HERE/audit-policy.yaml" "$policy"
+[ "$workers" = 0 ] || mkdir -p "$shared"
 step "creating the cluster $cluster of $((workers + 1)) node(s) from ${image%@*}" \
   kind create cluster --name "$cluster" --image "$image" --config - <<<"$config"
 if [ "$source" = built ]; then

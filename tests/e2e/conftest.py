@@ -9,7 +9,7 @@ import httpx
 import pytest
 import yaml
 
-from tests.support import cluster, diagnosis
+from tests.support import cluster, diagnosis, two_nodes
 from tests.support.sandboxes import Sandbox, Sandboxes
 
 NUMBERS = itertools.count(1)
@@ -33,6 +33,25 @@ def remove_namespace(name: str) -> None:
 def installed() -> None:
     """Before the first test: the control plane that `make install` brought up is there."""
     cluster.control_plane_is_ready()
+
+
+@pytest.fixture(scope="session")
+def second_cluster(installed: None) -> Iterator[None]:
+    """It is there, of two nodes, until the last test of the run."""
+    with two_nodes.in_use():
+        was_there = two_nodes.is_there()
+        two_nodes.bring_up()
+    yield
+    if not was_there:
+        with two_nodes.in_use():
+            two_nodes.take_down()
+
+
+@pytest.fixture(scope="module")
+def two_nodes_in_use(second_cluster: None) -> Iterator[None]:
+    """The module's tests work on that one."""
+    with two_nodes.in_use():
+        yield
 
 
 @pytest.fixture(scope="session")

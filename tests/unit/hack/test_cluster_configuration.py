@@ -13,7 +13,7 @@ CLUSTER = Path(__file__).parents[3] / "hack" / "cluster"
 
 def kind_config(source: str = "built", workers: int = 0, **env: str) -> dict[str, Any]:
     printed = subprocess.run(
-        [CLUSTER / "kind-config.sh", source, str(workers), "/cache/policy.yaml"],
+        [CLUSTER / "kind-config.sh", source, str(workers), "/cache/policy.yaml", "/cache/shared"],
         check=True,
         capture_output=True,
         text=True,
@@ -38,6 +38,16 @@ def environment(home: Path, **env: str) -> dict[str, str]:
 def test_there_is_one_control_plane_and_as_many_workers_as_asked_for(workers: int) -> None:
     roles = [node["role"] for node in kind_config(workers=workers)["nodes"]]
     assert roles == ["control-plane", *["worker"] * workers]
+
+
+def test_several_nodes_share_a_directory_and_one_alone_has_none() -> None:
+    def shared(workers: int) -> list[bool]:
+        nodes = kind_config(workers=workers)["nodes"]
+        mounts = [node.get("extraMounts", []) for node in nodes]
+        return [{"hostPath": "/cache/shared", "containerPath": "/kind/shared"} in each for each in mounts]
+
+    assert shared(0) == [False]
+    assert shared(1) == [True, True]
 
 
 def test_a_published_node_brings_its_own_pod_network_and_a_built_one_does_not() -> None:
