@@ -3,13 +3,9 @@
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from sandpod_crds.models import SandboxPolicy, SandboxSpec
-from sandpod_operator.kinds import slim_namespace
 from sandpod_operator.objects import Json
-from sandpod_operator.policy import Denial, Standing, idle_limit, in_force, judge, selects
-from sandpod_operator.resources.runtime_mount import copier
+from sandpod_operator.policy import Denial, Standing, idle_limit, judge
 from sandpod_operator.settings import Installation, RuntimeMount, Settings
 
 INSTALLATION = Installation(
@@ -20,6 +16,7 @@ INSTALLATION = Installation(
     key=b"k" * 32,
     runtime_mount=RuntimeMount.INIT_CONTAINER,
 )
+
 LIMITS = {"cpu": 2, "memory": "2Gi", "ephemeral-storage": "4Gi"}
 
 
@@ -311,77 +308,6 @@ def test_a_volume_that_is_there_locks_nobody_out_but_may_not_grow(size: str, den
     assert (denial is not None) is denied
 
 
-@pytest.mark.parametrize(
-    ("size", "says"),
-    [
-        ("10Gi", None),
-        ("11Gi", "podTemplate.spec.volumes[big] is 11Gi and may be 10Gi at most (maxWorkspaceSize)"),
-        (None, "not to be understood"),
-        (["1Gi"], "not to be understood"),
-        ("large", "not to be understood"),
-    ],
-)
-def test_a_volume_that_a_pod_template_makes_is_held_to_the_size_as_well(size: Any, says: str | None) -> None:
-    claim = {"spec": {"resources": {"requests": {"storage": size}}}}
-    made = pod(volumes=[{"name": "big", "ephemeral": {"volumeClaimTemplate": claim}}, {"name": "other"}])
-
-    denial = judged(policy(maxWorkspaceSize="10Gi"), made=made)
-
-    assert (says in denial.message) if says and denial else denial is says
-    assert judged(policy(), made=made) is None
-
-
-@pytest.mark.parametrize("broken", ["text", 3, {"volumeClaimTemplate": ["a"]}])
-def test_one_that_makes_no_sense_is_denied_and_no_error(broken: Any) -> None:
-    made = pod(volumes=[{"name": "v", "ephemeral": broken}])
-
-    assert judged(policy(maxWorkspaceSize="10Gi"), made=made) is not None
-
-
-def test_the_container_that_brings_the_runtime_does_not_count() -> None:
-    rules = policy(maxResources=LIMITS, allowedImages=["example.com/*"])
-
-    assert judged(rules, made=pod(initContainers=[copier(INSTALLATION.settings)])) is None
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"name": "mine"},
-        {"command": ["sh"]},
-        {"restartPolicy": "Always"},
-        {"resources": {"limits": {"memory": "1Ti"}}},
-    ],
-)
-def test_one_that_only_looks_like_it_counts_as_any_other(change: Json) -> None:
-    made = pod(initContainers=[{**copier(INSTALLATION.settings), **change}])
-
-    too_much = judged(policy(maxResources=LIMITS), made=made)
-    unknown = judged(policy(allowedImages=["example.com/*"]), made=made)
-
-    assert too_much is not None
-    assert "has no limit" in too_much.message
-    assert unknown is not None
-    assert "sandpod/runtime:1" in unknown.message
-
-
-def test_init_containers_that_stay_count_beside_the_others_and_those_that_end_do_not() -> None:
-    early, staying = container("early", cpu=2), {**container("staying", cpu=1), "restartPolicy": "Always"}
-    made = pod(initContainers=[staying, early])
-
-    assert judged(policy(maxResources={"cpu": 3}), made=made) is None
-    denial = judged(policy(maxResources={"cpu": "2900m"}), made=made)
-    assert denial is not None
-    assert "the limit is 3" in denial.message
-
-
-@pytest.mark.parametrize("broken", ["text", 3, ["a"], {"limits": "text"}, {"limits": {"cpu": ["a"]}}])
-def test_a_pod_template_that_makes_no_sense_is_denied_and_no_error(broken: Any) -> None:
-    made = pod({"name": "sandbox", "resources": broken}, volumes=[{"name": "v", "image": broken}])
-
-    assert judged(policy(maxResources={"cpu": 3}), made=made) is not None
-
-
 def test_all_policies_hold_and_all_that_is_wrong_is_said_at_once_up_to_a_bound() -> None:
     denial = judged(
         policy("first", maxResources={"cpu": 1, "memory": "1Gi"}, requireIsolation="Strict"),
@@ -423,55 +349,3 @@ def test_a_sandbox_stays_awake_as_long_as_it_wants_and_may(
     policies = [policy(**each) for each in rules]
 
     assert idle_limit(SandboxSpec.model_validate(spec), policies=policies) == seconds
-
-
-LABELS = {"team": "red", "kubernetes.io/metadata.name": "lab"}
-
-
-@pytest.mark.parametrize(
-    ("selector", "selected"),
-    [
-        ({}, True),
-        ({"matchLabels": {"team": "red"}}, True),
-        ({"matchLabels": {"team": "red", "stage": "test"}}, False),
-        ({"matchExpressions": [{"key": "team", "operator": "In", "values": ["blue", "red"]}]}, True),
-        ({"matchExpressions": [{"key": "stage", "operator": "In", "values": ["test"]}]}, False),
-        ({"matchExpressions": [{"key": "team", "operator": "NotIn", "values": ["red"]}]}, False),
-        ({"matchExpressions": [{"key": "stage", "operator": "NotIn", "values": ["test"]}]}, True),
-        ({"matchExpressions": [{"key": "team", "operator": "Exists"}]}, True),
-        ({"matchExpressions": [{"key": "stage", "operator": "Exists"}]}, False),
-        ({"matchExpressions": [{"key": "stage", "operator": "DoesNotExist"}]}, True),
-        ({"matchExpressions": [{"key": "team", "operator": "DoesNotExist"}]}, False),
-        ({"matchLabels": {"team": "red"}, "matchExpressions": [{"key": "x", "operator": "Exists"}]}, False),
-    ],
-)
-def test_a_selector_reads_labels_as_kubernetes_does(selector: Json, selected: bool) -> None:
-    assert selects(selector, labels=LABELS) is selected
-
-
-@given(st.dictionaries(st.sampled_from("abc"), st.sampled_from("xyz")), st.sampled_from("abc"))
-def test_an_expression_and_its_opposite_never_agree(labels: dict[str, str], key: str) -> None:
-    for one, other in (("In", "NotIn"), ("Exists", "DoesNotExist")):
-        values = {"values": ["x"]} if one == "In" else {}
-        answers = [
-            selects({"matchExpressions": [{"key": key, "operator": operator, **values}]}, labels=labels)
-            for operator in (one, other)
-        ]
-        assert sorted(answers) == [False, True]
-
-
-def test_the_policies_in_force_are_those_that_select_the_namespace_by_name() -> None:
-    objects: list[Json] = [
-        {"metadata": {"name": "z"}, "spec": {}},
-        {"metadata": {"name": "b"}, "spec": {"namespaceSelector": {"matchLabels": {"team": "blue"}}}},
-        {"metadata": {"name": "a"}, "spec": {"namespaceSelector": {"matchLabels": {"team": "red"}}}},
-    ]
-
-    assert [each.metadata.name for each in in_force(objects, labels=LABELS)] == ["a", "z"]
-
-
-def test_of_a_namespace_only_its_labels_are_kept() -> None:
-    metadata: Json = {"name": "lab", "uid": "u", "resourceVersion": "1", "labels": LABELS}
-    namespace: Json = {"metadata": {**metadata, "managedFields": [{}], "annotations": {"a": "b"}}, "spec": {}}
-
-    assert slim_namespace(namespace) == {"metadata": metadata}

@@ -1,0 +1,107 @@
+"""How a pool keeps its pods: failures, changes of the template, scaling."""
+
+from sandpod_crds.errors import Forbidden
+
+from tests.support.operator_world import World, crash_it, run_it
+from tests.support.pool_world import (
+    PODS_PATH,
+    POOL_PATH,
+    TEMPLATE_PATH,
+    calls_about,
+    claimed_by,
+    condition,
+    filled,
+    pods,
+    put_pool,
+    put_sandbox,
+    ready,
+    waiting,
+)
+
+RUNNING = ("Running", "RuntimeAnswers")
+
+
+async def test_a_template_that_crashes_is_no_hot_loop() -> None:
+    world = World()
+    world.kubelet = crash_it
+    put_pool(world, replicas=10)
+
+    await world.wait(600)
+
+    # Four at a time, about once a minute.
+    assert len(calls_about(world, "POST", "pods")) <= 4 * 11
+    assert condition(world, "Ready") == ("False", "PodsFail")
+
+    world.kubelet = run_it
+    await world.wait(90)
+    assert condition(world, "Ready") == ("True", "AllReady")
+
+
+async def test_a_refused_pod_is_tried_ever_more_slowly() -> None:
+    world = World()
+
+    def forbid(number: int, call: str) -> None:
+        if call == f"POST {PODS_PATH}":
+            raise Forbidden(403, "Forbidden", 'pods "x" is forbidden: exceeded quota: q')
+
+    world.api.before = forbid
+    put_pool(world, replicas=10)
+    await world.wait(3600)
+
+    assert len(calls_about(world, "POST")) <= 20
+    assert condition(world, "Ready") == ("False", "QuotaExceeded")
+
+
+async def test_a_missing_template_is_a_condition_and_heals() -> None:
+    world = World()
+    put_pool(world)
+    template = world.api.objects[TEMPLATE_PATH]
+    world.api.vanish(TEMPLATE_PATH)
+    await world.settle()
+    assert condition(world, "TemplateFound") == ("False", "NotFound")
+    assert pods(world) == []
+
+    world.api.put(TEMPLATE_PATH, template)
+    await world.wait(2)
+    assert condition(world, "Ready") == ("True", "AllReady")
+
+
+async def test_a_changed_template_replaces_the_waiting_pods_and_leaves_the_claimed_ones() -> None:
+    world = await filled(World(), replicas=4)
+    put_sandbox(world)
+    await world.settle()
+    await world.wait(3)
+    mine = claimed_by(world)[0]["metadata"]["uid"]
+
+    world.api.change(TEMPLATE_PATH, {"spec": {"image": "new:1"}})
+    await world.wait(10)
+
+    assert {pod["spec"]["containers"][0]["image"] for pod in waiting(world)} == {"new:1"}
+    assert condition(world, "Ready") == ("True", "AllReady")
+    assert claimed_by(world)[0]["metadata"]["uid"] == mine
+
+
+async def test_scaling_down_and_up_and_deleting() -> None:
+    world = await filled(World(), replicas=3)
+    put_sandbox(world)
+    await world.settle()
+
+    world.api.change(POOL_PATH, {"spec": {"replicas": 0}})
+    await world.wait(3)
+    assert waiting(world) == []
+    world.api.change(POOL_PATH, {"spec": {"replicas": 5}})
+    await world.wait(3)
+    assert len(waiting(world)) == 5
+    world.api.vanish(POOL_PATH)
+    await world.settle()
+    assert waiting(world) == []
+    assert ready(world) == RUNNING
+
+
+async def test_the_volumes_of_pods_that_are_given_up_go_too() -> None:
+    world = await filled(World(), replicas=3, template={"workspace": {"size": "1Gi"}})
+
+    world.api.change(POOL_PATH, {"spec": {"replicas": 1}})
+    await world.wait(3)
+
+    assert len([path for path in world.api.objects if "persistentvolumeclaims" in path]) == 1
