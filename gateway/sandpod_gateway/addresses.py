@@ -7,6 +7,7 @@ import ipaddress
 from typing import Final
 
 from sandpod_crds.names import CONTROL_PORT
+from sandpod_crds.previews import may_be_exposed
 
 from .errors import BrokenOff
 
@@ -21,6 +22,13 @@ def control_address(pod_ip: str) -> Address:
             f"the sandbox's pod has the address {pod_ip!r}, which the gateway does not connect to"
         )
     return pod_ip, CONTROL_PORT
+
+
+def app_address(pod_ip: str, port: int) -> Address:
+    """Of a program's own port. The control port is nobody's but the runtime's."""
+    if not may_be_exposed(port):
+        raise BrokenOff(f"port {port} is never exposed")
+    return control_address(pod_ip)[0], port
 
 
 def may_dial(text: str) -> bool:

@@ -18,15 +18,13 @@ from .errors import BadRequest, NotAllowed, NotFound
 from .frontproxy import identify
 from .health import Health
 from .identity import Identity
-from .sandbox_api import Call, SandboxApi
+from .rates import Rates
+from .sandbox_api import Call
+from .subresources import SANDBOX, Subresources, target_of
 
 NAME: Final = "aggregated"
 
-_LABEL = r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?"
-_SANDBOX: Final = re.compile(
-    rf"/apis/{re.escape(RUN_API_VERSION)}/namespaces/(?P<namespace>{_LABEL})/{SANDBOXES}"
-    rf"/(?P<name>{_LABEL}(?:\.{_LABEL})*)/(?:(?P<wake>wake)|proxy(?P<path>(?:/.*)?))"
-)
+_SANDBOX: Final = re.compile(rf"/apis/{re.escape(RUN_API_VERSION)}/{SANDBOX}")
 _GROUP_PATH: Final = f"/apis/{RUN_GROUP}"
 _VERSION_PATH: Final = f"/apis/{RUN_API_VERSION}"
 
@@ -35,14 +33,16 @@ class AggregatedApi:
     def __init__(
         self,
         *,
-        sandboxes: SandboxApi,
+        subresources: Subresources,
         health: Health,
         credentials: Credentials,
+        rates: Rates,
         draining: Callable[[], bool],
     ) -> None:
-        self._sandboxes = sandboxes
+        self._subresources = subresources
         self._health = health
         self._credentials = credentials
+        self._rates = rates
         self._draining = draining
 
     async def serve(self, request: web.BaseRequest, exchange: Exchange) -> web.StreamResponse:
@@ -59,16 +59,23 @@ class AggregatedApi:
         _follow(request, exchange)
         if (found := _SANDBOX.fullmatch(path)) is None:
             return _discover(request, path)
+        if found["rest"] == "/log":
+            raise NotFound(
+                "the log of a sandbox's pod is not here: `kubectl logs` has it, and "
+                "`GET proxy/api/process/ID/logs` that of a process in the sandbox"
+            )
+        exchange.namespace, exchange.sandbox = found["namespace"], found["name"]
+        # Not for discovery, which is the API server's own wish.
+        self._rates.admit_source(exchange.source)
+        self._rates.admit_user(identity.user)
         call = Call(
             identity=identity,
             namespace=found["namespace"],
             name=found["name"],
-            target=(found["path"] or "/") + mark + query,
+            target=target_of(found["rest"], mark + query),
             identity_headers=self._credentials.trust.header_prefixes(),
         )
-        if found["wake"]:
-            return await self._sandboxes.wake(request, call, exchange)
-        return await self._sandboxes.serve(request, call, exchange)
+        return await self._subresources.serve(request, call, found["rest"], exchange)
 
     def _identify(self, request: web.BaseRequest) -> Identity:
         transport = request.transport

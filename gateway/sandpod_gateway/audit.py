@@ -42,6 +42,8 @@ class Exchange:
     resent: int = 0
     # When the answer's head was there: what follows is the command's own time.
     answered: float | None = None
+    # Bytes of bodies and sockets, both ways: whether something moves
+    moved: int = 0
     # Whether the client's connection may serve another request after this one
     keep_alive: bool = True
 

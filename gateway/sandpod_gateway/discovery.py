@@ -16,6 +16,8 @@ Json = dict[str, Any]
 # runtime's API are update and patch to them.
 SUBRESOURCES: Final = {
     "proxy": ("SandboxProxy", ["create", "delete", "get", "patch", "update"]),
+    "ports": ("SandboxPort", ["create", "delete", "get"]),
+    "sleep": ("SandboxSleep", ["create"]),
     "wake": ("SandboxWake", ["create"]),
 }
 

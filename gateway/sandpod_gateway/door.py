@@ -12,7 +12,7 @@ from typing import Any, Final
 from aiohttp import web
 
 from .audit import CLIENT_GONE, Audit, Exchange, accept_traceparent
-from .errors import Failed, Refusal, status_object
+from .errors import Failed, Refusal, Unauthenticated, status_object
 from .metrics import Metrics
 from .relay import CLIENT_LEFT
 
@@ -74,12 +74,15 @@ class Door:
     def _record(self, exchange: Exchange) -> None:
         seconds = (exchange.answered or perf_counter()) - exchange.started
         self._metrics.request(door=self._name, code=exchange.status, seconds=seconds)
-        if exchange.sandbox or exchange.status in _ALWAYS_AUDITED:
+        # A verb is there as soon as it is known what somebody wants with sandboxes.
+        if exchange.sandbox or exchange.verb or exchange.status in _ALWAYS_AUDITED:
             self._audit.record(exchange)
 
 
 def refuse(refusal: Refusal) -> web.Response:
     headers = {} if refusal.retry_after is None else {"Retry-After": str(refusal.retry_after)}
+    if isinstance(refusal, Unauthenticated):
+        headers["WWW-Authenticate"] = "Bearer"
     return document(status_object(refusal), status=refusal.code, headers=headers)
 
 
@@ -90,6 +93,18 @@ def document(
     return web.Response(
         status=status, body=body, headers={"Content-Type": "application/json", **(headers or {})}
     )
+
+
+def success(message: str, *, code: int = 200) -> dict[str, Any]:
+    """What Kubernetes says when something was done that has nothing to show."""
+    return {
+        "kind": "Status",
+        "apiVersion": "v1",
+        "metadata": {},
+        "status": "Success",
+        "message": message,
+        "code": code,
+    }
 
 
 def _printable(path: str) -> str:

@@ -52,6 +52,23 @@ class NotAllowed(Refusal):
     reason = "MethodNotAllowed"
 
 
+class TooSlow(Refusal):
+    code = 408
+    reason = "Timeout"
+
+
+class TooLarge(Refusal):
+    code = 413
+    reason = "RequestEntityTooLarge"
+
+
+class Invalid(Refusal):
+    """Well-formed, and nothing that can be."""
+
+    code = 422
+    reason = "Invalid"
+
+
 class TooMany(Refusal):
     code = 429
     reason = "TooManyRequests"
@@ -89,6 +106,18 @@ class PodLeaving(NotReady):
     def __init__(self, message: str, *, certain: bool = False) -> None:
         super().__init__(message)
         self.certain = certain
+
+
+class Unreachable(PodLeaving):
+    """Nobody took the connection: not a byte has been sent."""
+
+
+class Stale(NotReady):
+    """A kept connection was closed in the moment of its use, by a program that is probably there still."""
+
+
+class NobodyListens(NotReady):
+    """The sandbox is awake, and no program in it listens on this port."""
 
 
 class Failed(Refusal):

@@ -5,27 +5,32 @@ serving to draining. Everything else gets what it needs handed in from here.
 import asyncio
 import contextlib
 import logging
-from collections.abc import Callable
 from functools import partial
 from typing import Final
 
 from sandpod_crds.errors import ApiError
 from sandpod_crds.kube import Kube
 
-from .addresses import Address, control_address
+from .activity import Activity
+from .addresses import app_address, control_address
 from .aggregated import NAME, AggregatedApi
+from .api_server import ApiServer
+from .apis import Apis
 from .audit import Audit
 from .authorization import Authorizer
 from .cluster import Cluster, persist
 from .credentials import Credentials
-from .door import Door
+from .door import Door, Serve
 from .errors import NotConfigured
 from .health import Health, HealthServer
 from .leases import Leases
 from .listener import Listener
+from .listening import Listening
 from .metrics import Metrics
 from .pool import Pool
+from .preview import Addressing, Previews
 from .proxy import Proxy
+from .rates import Places
 from .reach import Reach
 from .reflector import Reflector
 from .resolver import Resolver
@@ -33,16 +38,21 @@ from .routes import RouteTable
 from .sandbox_api import SandboxApi
 from .settings import Settings
 from .upstream import ask_for_lease
+from .web_door import NAME as WEB
+from .web_door import WebDoor
 
 log = logging.getLogger(__name__)
 
 SWEEP_SECONDS: Final = 5.0
 # The kubelet and Prometheus; whoever else comes has no business there.
 METRICS_CONNECTIONS: Final = 64
+# Sooner than the programs themselves: Node's servers close an idle connection after 5 s.
+APP_IDLE_SECONDS: Final = 4.0
+ADDRESSING: Final = Addressing(control=control_address, app=app_address)
 
 
 class Gateway:
-    """`address_of` turns a pod's IP into what is connected to; only tests need another than the default."""
+    """`addressing` turns a pod's IP into what is connected to; only tests need another than the default."""
 
     def __init__(
         self,
@@ -50,23 +60,35 @@ class Gateway:
         settings: Settings,
         kube: Kube,
         audit: Audit | None = None,
-        address_of: Callable[[str], Address] = control_address,
+        addressing: Addressing = ADDRESSING,
     ) -> None:
         self._settings = settings
         self._kube = kube
-        self._address_of = address_of
+        self._addressing = addressing
         self._cluster = Cluster(kube=kube, settings=settings)
-        self._table = RouteTable()
-        self._reflector = Reflector(kube=kube, table=self._table)
+        self.table = RouteTable()
+        self._reflector = Reflector(kube=kube, table=self.table)
         self._authorizer = Authorizer(kube=kube, cache_seconds=settings.authorization_cache_seconds)
         self._pool = Pool(
             per_address=settings.max_requests_per_sandbox,
             total=settings.max_requests,
             connect_timeout=settings.connect_timeout_seconds,
         )
+        self._apps = Pool(
+            per_address=settings.max_requests_per_sandbox,
+            total=settings.max_requests,
+            connect_timeout=settings.connect_timeout_seconds,
+            idle_seconds=APP_IDLE_SECONDS,
+        )
+        self._tenants = Places(
+            each=settings.max_requests_per_namespace,
+            total=settings.max_requests,
+            full="as many requests to sandboxes of this namespace as are taken here are under way",
+        )
+        self._api_server = ApiServer(kube.configuration)
         self._health = Health(missing=self._missing)
         self._metrics = self._gauges()
-        self._resolver = Resolver(kube=kube, table=self._table, settings=settings, metrics=self._metrics)
+        self._resolver = Resolver(kube=kube, table=self.table, settings=settings, metrics=self._metrics)
         self._plain = Listener(
             HealthServer(health=self._health, metrics=self._metrics, reach=Reach(settings)).handle,
             max_connections=METRICS_CONNECTIONS,
@@ -74,12 +96,19 @@ class Gateway:
         self._audit = audit or Audit()
         self._door: Door | None = None
         self._secure: Listener | None = None
+        self._web_door: Door | None = None
+        self._web: Listener | None = None
         self.draining = False
 
     @property
     def https_port(self) -> int | None:
         """None until the certificates are there."""
         return None if self._secure is None else self._secure.port
+
+    @property
+    def http_port(self) -> int | None:
+        """None until the installation's key is there."""
+        return None if self._web is None else self._web.port
 
     @property
     def metrics_port(self) -> int:
@@ -101,10 +130,12 @@ class Gateway:
                 for task in tasks:
                     task.cancel()
         finally:
-            if self._secure is not None:
-                await self._secure.close()
-            await self._plain.close()
+            for listener in (self._secure, self._web, self._plain):
+                if listener is not None:
+                    await listener.close()
             self._pool.close()
+            self._apps.close()
+            await self._api_server.close()
 
     async def _serve(self, stop: asyncio.Event) -> None:
         key, credentials = await asyncio.gather(
@@ -116,18 +147,32 @@ class Gateway:
             seconds=self._settings.lease_seconds,
             metrics=self._metrics,
         )
+        proxy = Proxy(pool=self._pool, apps=self._apps, leases=leases)
         sandboxes = SandboxApi(
             authorizer=self._authorizer,
             resolver=self._resolver,
-            proxy=Proxy(pool=self._pool, leases=leases),
+            proxy=proxy,
             key=key,
             metrics=self._metrics,
-            address_of=self._address_of,
+            tenants=self._tenants,
+            address_of=self._addressing.control,
         )
-        api = AggregatedApi(
+        apis = Apis(
+            settings=self._settings,
+            kube=self._kube,
+            server=self._api_server,
+            table=self.table,
+            key=key,
             sandboxes=sandboxes,
+            metrics=self._metrics,
+            draining=lambda: self.draining,
+        )
+        activity = Activity(leases=leases, lease_seconds=self._settings.lease_seconds)
+        api = AggregatedApi(
+            subresources=apis.subresources,
             health=self._health,
             credentials=credentials,
+            rates=apis.rates,
             draining=lambda: self.draining,
         )
         self._door = Door(name=NAME, serve=api.serve, audit=self._audit, metrics=self._metrics)
@@ -135,10 +180,38 @@ class Gateway:
         await secure.listen(port=self._settings.https_port, tls=credentials.tls.listening)
         self._secure = secure
         log.info("serving the aggregated API on port %d", secure.port)
+        await self._serve_web(key=key, proxy=proxy, activity=activity, api=apis.v1.serve)
         await asyncio.gather(
+            activity.run(),
             credentials.refresh_forever(interval=self._settings.refresh_seconds),
             self._stop_when_key_changes(key, stop),
         )
+
+    async def _serve_web(self, *, key: bytes, proxy: Proxy, activity: Activity, api: Serve) -> None:
+        settings = self._settings
+        previews = settings.site and Previews(
+            site=settings.site,
+            key=key,
+            table=self.table,
+            resolver=self._resolver,
+            proxy=proxy,
+            activity=activity,
+            listening=Listening(),
+            addressing=self._addressing,
+            port_wait_seconds=settings.port_wait_seconds,
+        )
+        web = WebDoor(
+            settings=settings,
+            previews=previews,
+            api=api,
+            health=self._health,
+            draining=lambda: self.draining,
+        )
+        self._web_door = Door(name=WEB, serve=web.serve, audit=self._audit, metrics=self._metrics)
+        listener = Listener(self._web_door.handle, max_connections=settings.max_connections)
+        await listener.listen(port=settings.http_port)
+        self._web = listener
+        log.info("serving previews on port %d", listener.port)
 
     async def _stop_when_key_changes(self, key: bytes, stop: asyncio.Event) -> None:
         """New runtimes refuse the old key's credentials. Kubernetes starts us again, with the new key."""
@@ -156,34 +229,38 @@ class Gateway:
 
     async def _drain(self) -> None:
         self.draining = True
-        if self._secure is None or self._door is None:
-            return
-        log.info("draining: %d requests under way", self._door.under_way)
+        doors = [door for door in (self._door, self._web_door) if door is not None]
+        log.info("draining: %d requests under way", sum(door.under_way for door in doors))
         # Endpoints and API server learn of it only now. Until then a closed port would be a refused request.
         await asyncio.sleep(self._settings.drain_delay_seconds)
-        self._secure.stop_accepting()
+        for listener in (self._secure, self._web):
+            if listener is not None:
+                listener.stop_accepting()
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._door.idle.wait(), self._settings.drain_seconds)
-        if self._door.under_way:
-            log.warning("cutting off %d requests that did not end in time", self._door.under_way)
+            await asyncio.wait_for(
+                asyncio.gather(*(door.idle.wait() for door in doors)), self._settings.drain_seconds
+            )
+        if under_way := sum(door.under_way for door in doors):
+            log.warning("cutting off %d requests that did not end in time", under_way)
 
     async def _sweep(self) -> None:
         while True:
             await asyncio.sleep(SWEEP_SECONDS)
             self._pool.sweep()
+            self._apps.sweep()
 
     def _missing(self) -> list[str]:
         missing = {
             "draining": self.draining,
             "no list of sandboxes yet": not self._reflector.synced.is_set(),
-            "no key, certificate or front-proxy CA yet": self._secure is None,
+            "no key, certificate or front-proxy CA yet": self._web is None,
         }
         return [text for text, is_missing in missing.items() if is_missing]
 
     def _gauges(self) -> Metrics:
         return Metrics(
             gauges={
-                "routes": ("Sandboxes in the route table.", lambda: len(self._table)),
+                "routes": ("Sandboxes in the route table.", lambda: len(self.table)),
                 "watch_age_seconds": ("Since the API server last told something.", self._reflector.age),
                 "connections": (
                     "Open connections.",

@@ -4,13 +4,15 @@ runtime's secret.
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 RawHeaders = Sequence[tuple[bytes, bytes]]
+# The lines of an answer's head that go on; None when it holds what no header may.
+Filter = Callable[[RawHeaders], list[bytes] | None]
 
 # About one connection only (RFC 9110, 7.6.1), or set by us for the next one.
-_HOP_BY_HOP: Final = frozenset(
+HOP_BY_HOP: Final = frozenset(
     (
         b"connection",
         b"content-length",
@@ -25,7 +27,7 @@ _HOP_BY_HOP: Final = frozenset(
     )
 )
 # Identity is settled at the door; who claims which address or host is of no use to the runtime and forgeable.
-_NOT_TO_RUNTIME: Final = _HOP_BY_HOP | {
+_NOT_TO_RUNTIME: Final = HOP_BY_HOP | {
     b"authorization",
     b"cookie",
     b"expect",
@@ -36,8 +38,8 @@ _NOT_TO_RUNTIME: Final = _HOP_BY_HOP | {
 }
 _NOT_TO_RUNTIME_PREFIXES: Final = (b"impersonate-", b"x-forwarded-", b"x-remote-", b"x-sandpod-")
 # Hostile code answers here: it must not set cookies for the host by which people reach the API.
-_NOT_TO_CLIENT: Final = _HOP_BY_HOP | {b"set-cookie"}
-_NOT_TO_CLIENT_PREFIXES: Final = (b"x-sandpod-",)
+_NOT_TO_CLIENT: Final = HOP_BY_HOP | {b"set-cookie"}
+NOT_TO_CLIENT_PREFIXES: Final = (b"x-sandpod-",)
 
 # A bare CR or another control character would let a header end where its reader likes.
 _UNSAFE: Final = re.compile(rb"[\x00-\x08\x0a-\x1f\x7f]")
@@ -49,30 +51,33 @@ def to_runtime(headers: RawHeaders, *, identity_headers: Iterable[str] = ()) -> 
     is told, in lower case.
     """
     prefixes = (*_NOT_TO_RUNTIME_PREFIXES, *(name.encode() for name in identity_headers))
-    return _lines(headers, drop=_NOT_TO_RUNTIME, prefixes=prefixes)
+    return lines(headers, drop=_NOT_TO_RUNTIME, prefixes=prefixes)
 
 
 def to_client(headers: RawHeaders) -> list[bytes] | None:
     """Header lines for the client; None when the runtime sent what no header may hold."""
-    for name, value in headers:
-        if not _TOKEN.fullmatch(name) or _UNSAFE.search(value):
-            return None
-    return _lines(headers, drop=_NOT_TO_CLIENT, prefixes=_NOT_TO_CLIENT_PREFIXES)
+    if not well_formed(headers):
+        return None
+    return lines(headers, drop=_NOT_TO_CLIENT, prefixes=NOT_TO_CLIENT_PREFIXES)
+
+
+def well_formed(headers: RawHeaders) -> bool:
+    return all(_TOKEN.fullmatch(name) and not _UNSAFE.search(value) for name, value in headers)
 
 
 def values(headers: RawHeaders, wanted: bytes) -> list[bytes]:
     return [value for name, value in headers if name.lower() == wanted]
 
 
-def _lines(headers: RawHeaders, *, drop: frozenset[bytes], prefixes: tuple[bytes, ...]) -> list[bytes]:
+def lines(headers: RawHeaders, *, drop: frozenset[bytes], prefixes: tuple[bytes, ...]) -> list[bytes]:
     drop = drop | _named_by_connection(headers)
-    lines: list[bytes] = []
+    kept: list[bytes] = []
     for name, value in headers:
         # Some servers read `_` as `-`: x_sandpod_credential is as good as the real one to them.
         lower = name.lower().replace(b"_", b"-")
         if lower not in drop and not lower.startswith(prefixes):
-            lines.append(name + b": " + value + b"\r\n")
-    return lines
+            kept.append(name + b": " + value + b"\r\n")
+    return kept
 
 
 def _named_by_connection(headers: RawHeaders) -> frozenset[bytes]:

@@ -71,7 +71,11 @@ class Leases:
         self._asking: dict[str, asyncio.Task[None]] = {}
 
     def holds(self, pod_uid: str) -> bool:
-        return self._until.get(pod_uid, 0.0) > self._clock()
+        return self.left(pod_uid) > 0
+
+    def left(self, pod_uid: str) -> float:
+        """For how many seconds more a request may be sent there."""
+        return max(self._until.get(pod_uid, 0.0) - self._clock(), 0.0)
 
     async def ensure(self, *, pod_uid: str, address: Address, credential: str, attempt: int = 0) -> None:
         """Returns when the runtime has granted a lease."""

@@ -49,6 +49,8 @@ _COUNTERS: Final = {
     "wakes_failed_total": "Attempts to write that annotation that failed.",
     "wait_refusals_total": "Requests refused because their sandbox could not take them, by cause.",
     "resent_total": "Requests sent once more, because the first pod was going to sleep.",
+    "rate_limited_total": "Requests refused because a user or an address sends too many.",
+    "token_reviews_total": "Bearer tokens that the API server was asked about, by what it said.",
     "leases_total": "Leases asked of runtimes, by what they said.",
 }
 _HISTOGRAMS: Final = {
@@ -65,8 +67,8 @@ class Metrics:
         self._counters: dict[str, Counter[Labels]] = {name: Counter() for name in _COUNTERS}
         self._histograms: dict[str, dict[Labels, Histogram]] = {name: {} for name in _HISTOGRAMS}
 
-    def count(self, name: str, **labels: str) -> None:
-        self._counters[name][tuple(labels.items())] += 1
+    def count(self, name: str, times: int = 1, **labels: str) -> None:
+        self._counters[name][tuple(labels.items())] += times
 
     def observe(self, name: str, seconds: float, **labels: str) -> None:
         self._histograms[name].setdefault(tuple(labels.items()), Histogram()).observe(seconds)

@@ -17,7 +17,7 @@ from aiohttp.client_proto import ResponseHandler
 from aiohttp.streams import StreamReader
 
 from .addresses import Address
-from .errors import NotReady, PodLeaving, TooMany
+from .errors import NotReady, TooMany, Unreachable
 
 # Shorter than any server keeps an idle connection: a request on one that is just being closed has an unknown
 # fate.
@@ -58,6 +58,8 @@ class Lease:
 
     connection: Connection
     reusable: bool = False
+    # Nothing has been sent on it before: it is not one that the other side was just about to close.
+    fresh: bool = True
 
 
 class Pool:
@@ -67,11 +69,13 @@ class Pool:
         per_address: int,
         total: int,
         connect_timeout: float,
+        idle_seconds: float = IDLE_SECONDS,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._per_address = per_address
         self._total = total
         self._connect_timeout = connect_timeout
+        self._idle_seconds = idle_seconds
         self._clock = clock
         self._busy: Counter[Address] = Counter()
         # Of all addresses together
@@ -88,7 +92,8 @@ class Pool:
         try:
             connection = self._take_idle(address)
             # Not `or`: aiohttp's protocol is also a queue, and an empty queue counts as false.
-            lease = Lease(await self._connect(address) if connection is None else connection)
+            fresh = connection is None
+            lease = Lease(await self._connect(address) if connection is None else connection, fresh=fresh)
             try:
                 yield lease
             finally:
@@ -98,7 +103,7 @@ class Pool:
 
     def sweep(self) -> None:
         """Closes what has been idle for too long; called every few seconds."""
-        oldest = self._clock() - IDLE_SECONDS
+        oldest = self._clock() - self._idle_seconds
         for address, connections in list(self._idle.items()):
             kept: list[tuple[float, Connection]] = []
             for since, connection in connections:
@@ -111,11 +116,14 @@ class Pool:
             else:
                 del self._idle[address]
 
+    def forget(self, address: Address) -> None:
+        """The connections that are kept to it are worth nothing any more."""
+        for _, connection in self._idle.pop(address, ()):
+            connection.close()
+
     def close(self) -> None:
-        for connections in self._idle.values():
-            for _, connection in connections:
-                connection.close()
-        self._idle.clear()
+        for address in list(self._idle):
+            self.forget(address)
 
     def _enter(self, address: Address) -> None:
         if self._busy[address] >= self._per_address:
@@ -139,7 +147,7 @@ class Pool:
 
     def _take_idle(self, address: Address) -> Connection | None:
         connections = self._idle.get(address)
-        oldest = self._clock() - IDLE_SECONDS
+        oldest = self._clock() - self._idle_seconds
         while connections:
             since, connection = connections.pop()
             # `should_close` is also set by bytes that nobody asked for: an answer must not wait for its
@@ -166,7 +174,7 @@ class Pool:
                 transport, protocol = await loop.create_connection(lambda: Connection(loop), *address)
         except (TimeoutError, OSError) as error:
             # Not a byte of the request has left: whoever repeats it does no harm.
-            raise PodLeaving(
+            raise Unreachable(
                 "the sandbox's pod does not accept connections; it may just have gone away"
             ) from error
         sock: socket.socket = transport.get_extra_info("socket")

@@ -12,6 +12,7 @@ from aiohttp.http_exceptions import HttpProcessingError
 from aiohttp.streams import StreamReader
 
 from . import headers
+from .audit import Exchange
 from .errors import BrokenOff
 from .framing import Framing
 
@@ -30,13 +31,25 @@ class Relay(web.StreamResponse):
     connection may serve another request.
     """
 
-    def __init__(self, request: web.BaseRequest, message: RawResponseMessage, *, keep_alive: bool) -> None:
+    def __init__(
+        self,
+        request: web.BaseRequest,
+        message: RawResponseMessage,
+        *,
+        exchange: Exchange,
+        to_client: headers.Filter = headers.to_client,
+    ) -> None:
         super().__init__(status=message.code)
         self._request = request
+        self._exchange = exchange
         self._framing, length = _framing(request, message)
-        self._alive = keep_alive and request.keep_alive and request.version >= HttpVersion11
+        self._alive = exchange.keep_alive and request.keep_alive and request.version >= HttpVersion11
         self._alive = self._alive and self._framing is not Framing.CLOSE
-        self._head = _head(message, self._framing, length, close=not self._alive)
+        lines = to_client(message.raw_headers)
+        if lines is None:
+            raise BrokenOff("the answer has a header with control characters in it")
+        close = b"" if self._alive else b"Connection: close\r\n"
+        self._head = b"".join((status_line(message), *lines, length, close, b"\r\n"))
         self.complete = False
 
     async def run(self, payload: StreamReader, *, already: bytes = b"") -> str:
@@ -45,6 +58,7 @@ class Relay(web.StreamResponse):
             # In one piece with the head, when it is there: one packet less, and one wake-up of the client.
             data = self._head + self._framing.frame(already + payload.read_nowait())
             while not payload.at_eof():
+                self._exchange.moved += len(data)
                 await self._request.writer.write(data)
                 data = self._framing.frame(await payload.readany())
             await self._request.writer.write(data + self._framing.end)
@@ -94,15 +108,6 @@ def _framing(request: web.BaseRequest, message: RawResponseMessage) -> tuple[Fra
     if request.version >= HttpVersion11:
         return Framing.CHUNKED, b"Transfer-Encoding: chunked\r\n"
     return Framing.CLOSE, b""
-
-
-def _head(message: RawResponseMessage, framing: Framing, length: bytes, *, close: bool) -> bytes:
-    lines = headers.to_client(message.raw_headers)
-    if lines is None:
-        raise BrokenOff("the runtime's answer has a header with control characters in it")
-    return b"".join(
-        (status_line(message), *lines, length, b"Connection: close\r\n" if close else b"", b"\r\n")
-    )
 
 
 def status_line(message: RawResponseMessage) -> bytes:

@@ -75,6 +75,21 @@ class Resolver:
             if self._room.is_empty(key):
                 self._waker.forget(key)
 
+    def standing(self, key: Key) -> contextlib.AbstractContextManager[None]:
+        """A place in the waiting room, for whatever a request waits for besides its sandbox."""
+        return self._room.enter(key)
+
+    async def current(self, *, namespace: str, name: str) -> Route:
+        """As it is, whatever that is: nothing is woken and nothing waited for."""
+        return self._table.get((namespace, name)) or await self._look_up(namespace=namespace, name=name)
+
+    def is_leaving(self, route: Route) -> bool:
+        return self._leaving.left(route.pod_uid) > 0
+
+    def leaves(self, route: Route) -> None:
+        """Its runtime takes nothing more, for certain."""
+        self._leaving.mark(route.pod_uid, certain=True)
+
     def did_not_take_it(self, route: Route, error: PodLeaving, patience: Patience) -> None:
         """Nothing more goes to this pod: its sandbox is woken, and the next pod waited for."""
         patience.cause = error.message
@@ -112,7 +127,7 @@ class Resolver:
             self._metrics.observe("wake_wait_seconds", seconds)
 
     def _step(self, route: Route) -> Step:
-        return step_for(route, leaving=self._leaving.left(route.pod_uid) > 0)
+        return step_for(route, leaving=self.is_leaving(route))
 
     async def _look_up(self, *, namespace: str, name: str) -> Route:
         try:
@@ -136,14 +151,14 @@ class Resolver:
                 name=name,
             )
         self._metrics.count("wait_refusals_total", cause="deleting" if route.deleting else "not_ready")
-        raise NotReady(_why_not(name, route), name=name)
+        raise NotReady(why_not(name, route), name=name)
 
     def _give_up(self, key: Key, route: Route, step: Step, patience: Patience) -> NoReturn:
         self._metrics.count("wait_refusals_total", cause="timeout")
         namespace, name = key
         if step is Step.WAIT_BRIEFLY:
-            raise NotReady(_why_not(name, route), name=name)
-        why = (route.ready and patience.cause) or _why_not(name, route)
+            raise NotReady(why_not(name, route), name=name)
+        why = (route.ready and patience.cause) or why_not(name, route)
         raise NotReady(
             f"{why}; it was asked to wake and did not in time: try again, or see `kubectl describe sandbox "
             f"{name} -n {namespace}`",
@@ -151,7 +166,7 @@ class Resolver:
         )
 
 
-def _why_not(name: str, route: Route) -> str:
+def why_not(name: str, route: Route) -> str:
     state = "is being deleted" if route.deleting else f"is not ready (phase {route.phase or 'unknown'})"
     reason = ": ".join(text for text in (route.reason, route.message) if text)
     return f'sandbox "{name}" {state}{" - " if reason else ""}{reason}'

@@ -10,17 +10,20 @@ from typing import Final
 
 from aiohttp import web
 from sandpod_crds import keys
+from sandpod_crds.names import CREDENTIAL_HEADER, Phase
 
-from .addresses import Address, control_address
+from . import headers
+from .addresses import Address, control_address, host_header
 from .audit import Exchange
 from .authorization import Authorizer, Question
-from .door import document
-from .errors import BadRequest, NotAllowed, PodLeaving
+from .door import document, success
+from .errors import BadRequest, NotAllowed, NotReady, PodLeaving
 from .identity import Identity
 from .metrics import Metrics
 from .permissions import Permission, permission_for
-from .proxy import Order, Proxy
-from .resolver import Resolver
+from .proxy import Order, Proxy, Runtime
+from .rates import Places
+from .resolver import Resolver, why_not
 from .routes import Route
 from .tunnel import wants_tunnel
 from .upload import Body
@@ -46,7 +49,9 @@ class Call:
 
 
 class SandboxApi:
-    """`address_of` turns the watched pod's IP into what is connected to."""
+    """`address_of` turns the watched pod's IP into what is connected to; `tenants` are the requests under way
+    to the sandboxes of each namespace.
+    """
 
     def __init__(
         self,
@@ -56,12 +61,14 @@ class SandboxApi:
         proxy: Proxy,
         key: bytes,
         metrics: Metrics,
+        tenants: Places,
         address_of: Callable[[str], Address] = control_address,
     ) -> None:
         self._authorizer = authorizer
         self._resolver = resolver
         self._proxy = proxy
         self._metrics = metrics
+        self._tenants = tenants
 
         def credential(namespace: str, pod_uid: str) -> str:
             return keys.credential(key=key, namespace=namespace, pod_uid=pod_uid)
@@ -78,15 +85,18 @@ class SandboxApi:
         permission = permission_for(
             method=request.method, path=call.target.partition("?")[0], upgrade=upgrade
         )
-        await self._authorize(call, permission, exchange)
+        await self.authorize(call, permission, exchange)
         body, patience = Body(request), Patience()
         while True:
             route = await self._resolver.ready_route(
                 namespace=call.namespace, name=call.name, patience=patience, exchange=exchange
             )
-            order = self._order(call, route, target=target, upgrade=upgrade)
+            runtime = self._runtime(call, route)
+            lines = runtime_lines(request, call, runtime, exchange)
+            order = Order(runtime=runtime, target=target, lines=lines, upgrade=upgrade)
             try:
-                return await self._proxy.forward(body, order, exchange)
+                with self._tenants.enter(call.namespace):
+                    return await self._proxy.forward(body, order, exchange)
             except PodLeaving as leaving:
                 self._resolver.did_not_take_it(route, leaving, patience)
                 if not body.resendable:
@@ -99,7 +109,7 @@ class SandboxApi:
         _note(call, exchange)
         if request.method != "POST":
             raise NotAllowed("a wake is asked for by POST")
-        await self._authorize(call, Permission("create", "wake"), exchange)
+        await self.authorize(call, Permission("create", "wake"), exchange)
         patience = Patience()
         while True:
             route = await self._resolver.ready_route(
@@ -110,42 +120,65 @@ class SandboxApi:
                 longest=_LONGEST_WAKE,
             )
             try:
-                await self._proxy.keep_awake(self._order(call, route, target=b"", upgrade=False))
+                await self._proxy.keep_awake(self._runtime(call, route))
             except PodLeaving as leaving:
                 self._resolver.did_not_take_it(route, leaving, patience)
                 continue
             exchange.answered = perf_counter()
-            return document(
-                {
-                    "kind": "Status",
-                    "apiVersion": "v1",
-                    "metadata": {},
-                    "status": "Success",
-                    "message": f'sandbox "{call.name}" is awake',
-                    "code": 200,
-                }
-            )
+            return document(success(f'sandbox "{call.name}" is awake'))
 
-    async def _authorize(self, call: Call, permission: Permission, exchange: Exchange) -> None:
+    async def sleep(self, request: web.BaseRequest, call: Call, exchange: Exchange) -> web.StreamResponse:
+        """Answers when the sandbox takes no more requests, or sleeps already."""
+        _note(call, exchange)
+        if request.method != "POST":
+            raise NotAllowed("a sleep is asked for by POST")
+        await self.authorize(call, Permission("create", "sleep"), exchange)
+        route = await self._resolver.current(namespace=call.namespace, name=call.name)
+        if route.phase == Phase.ASLEEP and not route.wake_pending:
+            return document(success(f'sandbox "{call.name}" is asleep'))
+        if route.ready:
+            try:
+                await self._proxy.put_to_sleep(self._runtime(call, route))
+            except PodLeaving as leaving:
+                # One that was told before may have gone by now.
+                if not (leaving.certain or self._resolver.is_leaving(route)):
+                    raise
+            self._resolver.leaves(route)
+        elif route.phase != Phase.DRAINING:
+            raise NotReady(why_not(call.name, route), name=call.name)
+        exchange.answered = perf_counter()
+        # Accepted: what runs in it is being ended, and soon it sleeps.
+        return document(success(f'sandbox "{call.name}" is going to sleep', code=202), status=202)
+
+    async def authorize(self, call: Call, permission: Permission, exchange: Exchange) -> None:
+        """Returns when this caller may."""
+        _note(call, exchange)
         exchange.verb, exchange.subresource = permission.verb, permission.subresource
         await self._authorizer.check(
             Question(identity=call.identity, permission=permission, namespace=call.namespace, name=call.name)
         )
 
-    def _order(self, call: Call, route: Route, *, target: bytes, upgrade: bool) -> Order:
-        return Order(
+    def _runtime(self, call: Call, route: Route) -> Runtime:
+        return Runtime(
             address=self._address_of(route.pod_ip),
             pod_uid=route.pod_uid,
-            target=target,
             # The request's namespace, which is what the user was authorized for: no status can name another.
             credential=self._credential(call.namespace, route.pod_uid),
-            identity_headers=call.identity_headers,
-            upgrade=upgrade,
         )
 
 
 def _note(call: Call, exchange: Exchange) -> None:
     exchange.user, exchange.namespace, exchange.sandbox = call.identity.user, call.namespace, call.name
+
+
+def runtime_lines(request: web.BaseRequest, call: Call, runtime: Runtime, exchange: Exchange) -> list[bytes]:
+    return [
+        b"Host: " + host_header(runtime.address) + b"\r\n",
+        *headers.to_runtime(request.raw_headers, identity_headers=call.identity_headers),
+        b"traceparent: " + exchange.traceparent.encode() + b"\r\n",
+        # The client's own ones are gone: there is exactly one.
+        f"{CREDENTIAL_HEADER}: {runtime.credential}\r\n".encode(),
+    ]
 
 
 def _target(text: str) -> bytes:

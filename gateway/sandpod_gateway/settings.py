@@ -37,6 +37,8 @@ class Settings(BaseModel):
     max_waiting_per_sandbox: int = Field(default=100, gt=0)
     max_waiting_per_namespace: int = Field(default=500, gt=0)
     max_waiting: int = Field(default=2000, gt=0)
+    # How long a request waits for a program that has not listened on its port since the sandbox woke
+    port_wait_seconds: float = Field(default=15, ge=0, le=300)
     # For how long a runtime is asked to stay awake for a request that is on its way: no longer than the
     # shortest `sleepAfter`, or a sandbox would sleep later than it was told to
     lease_seconds: float = Field(default=1, gt=0, le=60)
@@ -46,8 +48,18 @@ class Settings(BaseModel):
     # Connections that the API server may hold open to one replica. One that sends half a request's
     # head holds more than 64 KB, and the pod's limit is 512 MiB.
     max_connections: int = Field(default=2048, gt=0)
-    # Requests under way to one sandbox and to all of them, each of which is a connection to a runtime
+    # Requests that one user, or one address, may send in a second, and how many at once after a quiet time
+    user_requests_per_second: float = Field(default=500, gt=0)
+    user_burst: int = Field(default=2000, gt=0)
+    source_requests_per_second: float = Field(default=1000, gt=0)
+    source_burst: int = Field(default=4000, gt=0)
+    # Tokens of one address that the API server may refuse
+    refused_tokens_per_minute: int = Field(default=60, gt=0)
+
+    # Requests under way to one sandbox, to those of one namespace, and to all of them, each of which is a
+    # connection to a runtime
     max_requests_per_sandbox: int = Field(default=256, gt=0)
+    max_requests_per_namespace: int = Field(default=1024, gt=0)
     max_requests: int = Field(default=2048, gt=0)
     connect_timeout_seconds: float = Field(default=2, gt=0)
 

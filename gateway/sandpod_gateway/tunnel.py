@@ -11,6 +11,7 @@ from aiohttp.client_proto import ResponseHandler
 from aiohttp.http import RawResponseMessage, StreamWriter
 
 from . import headers
+from .audit import Exchange
 from .errors import BrokenOff
 from .relay import status_line
 
@@ -29,8 +30,11 @@ def wants_tunnel(request: web.BaseRequest) -> bool:
 class _Pipe:
     """One direction, in the shape of a parser, which is what both ends' protocols hand their bytes to."""
 
-    def __init__(self, *, source: BaseProtocol, sink: StreamWriter, ended: asyncio.Event) -> None:
+    def __init__(
+        self, *, source: BaseProtocol, sink: StreamWriter, ended: asyncio.Event, exchange: Exchange
+    ) -> None:
         self._source = source
+        self._exchange = exchange
         self._sink = sink
         self._ended = ended
         self._draining: asyncio.Task[None] | None = None
@@ -40,6 +44,7 @@ class _Pipe:
         if transport is None or transport.is_closing():
             self._ended.set()
             return False, b""
+        self._exchange.moved += len(data)
         transport.write(data)
         if self._sink.protocol.writing_paused and self._draining is None:
             # The other side does not keep up: this one has to wait, or its bytes would pile up here.
@@ -65,16 +70,21 @@ class _Pipe:
 
 
 async def tunnel(
-    request: web.BaseRequest, connection: ResponseHandler, message: RawResponseMessage
+    request: web.BaseRequest,
+    connection: ResponseHandler,
+    message: RawResponseMessage,
+    *,
+    exchange: Exchange,
+    to_client: headers.Filter = headers.to_client,
 ) -> web.StreamResponse:
     """Passes the 101 on and then every byte, until one side closes."""
-    lines = headers.to_client(message.raw_headers)
+    lines = to_client(message.raw_headers)
     if lines is None:
-        raise BrokenOff("the runtime's answer has a header with control characters in it")
+        raise BrokenOff("the answer has a header with control characters in it")
     ended = asyncio.Event()
     loop = asyncio.get_running_loop()
-    up = _Pipe(source=request.protocol, sink=StreamWriter(connection, loop), ended=ended)
-    down = _Pipe(source=connection, sink=StreamWriter(request.protocol, loop), ended=ended)
+    up = _Pipe(source=request.protocol, sink=StreamWriter(connection, loop), ended=ended, exchange=exchange)
+    down = _Pipe(source=connection, sink=StreamWriter(request.protocol, loop), ended=ended, exchange=exchange)
     try:
         await request.writer.write(b"".join((status_line(message), *lines, _UPGRADE, b"\r\n")))
         # Whatever came in behind the two heads goes through the pipes first.

@@ -10,6 +10,7 @@ from aiohttp import hdrs, web
 from aiohttp.client_proto import ResponseHandler
 from aiohttp.http import HttpVersion11, StreamWriter
 
+from .audit import Exchange
 from .errors import BadRequest
 from .framing import Framing
 
@@ -86,9 +87,15 @@ class Upload:
     """
 
     def __init__(
-        self, body: Body, connection: ResponseHandler, *, confirm: Callable[[], Awaitable[bool]]
+        self,
+        body: Body,
+        connection: ResponseHandler,
+        *,
+        exchange: Exchange,
+        confirm: Callable[[], Awaitable[bool]],
     ) -> None:
         self._body = body
+        self._exchange = exchange
         self._confirm = confirm
         self._connection = connection
         self._writer = StreamWriter(connection, asyncio.get_running_loop())
@@ -124,6 +131,7 @@ class Upload:
         body, frame = self._body, self._body.framing.frame
         try:
             while data := await body.take():
+                self._exchange.moved += len(data)
                 if not body.keepable and body.resendable and not await self._confirm():
                     # Its refusal is on the way and ends this, unless it had admitted the request when its end
                     # was decreed: then it waits for the rest.

@@ -3,13 +3,15 @@
 import asyncio
 import base64
 import json
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from aiohttp import web
 from kubernetes.aio.client.configuration import Configuration
 from sandpod_crds.kube import Kube
 from sandpod_crds.names import ANNOTATION_WAKE
+
+from .gateway_visitors import Visitors
 
 Json = dict[str, Any]
 
@@ -29,6 +31,7 @@ def sandbox(
     paused: bool = False,
     wake: str = "",
     wake_observed: str = "",
+    ports: tuple[Json, ...] = (),
 ) -> Json:
     """A Sandbox as the operator leaves it."""
     condition = {
@@ -51,7 +54,7 @@ def sandbox(
             "uid": f"uid-of-{name}",
             "annotations": {ANNOTATION_WAKE: wake} if wake else {},
         },
-        "spec": {"paused": True} if paused else {},
+        "spec": ({"paused": True} if paused else {}) | ({"ports": list(ports)} if ports else {}),
         "status": status,
     }
 
@@ -88,6 +91,11 @@ class ApiServer:
         self.compacted = 0
         # Items per page, whatever the client asks for
         self.page = 500
+        # Everybody with a token, which the gateway itself has none of here
+        self.visitors = Visitors()
+        self._versions: dict[tuple[str, str], str] = {}
+        # Called before each change of ports: somebody else who is faster
+        self.before_ports: Callable[[], Awaitable[None]] | None = None
         self._version = 100
         self._epoch = 0
         self._cuts = False
@@ -155,6 +163,8 @@ class ApiServer:
             versioned = {**item}
             if kind != "ERROR":
                 versioned["metadata"] = {**item["metadata"], "resourceVersion": str(self._version)}
+                key = item["metadata"].get("namespace", ""), item["metadata"].get("name", "")
+                self._versions[key] = str(self._version)
             self._log.append((self._version, {"type": kind, "object": versioned}))
             self._changed.notify_all()
 
@@ -165,6 +175,11 @@ class ApiServer:
         if self.hang_ups and request.transport is not None:
             self.hang_ups -= 1
             request.transport.abort()
+        if self.visitors.are_meant(request):
+            return await self.visitors.serve(request)
+        return await self._serve(request)
+
+    async def _serve(self, request: web.BaseRequest) -> web.StreamResponse:
         path = request.path
         if path == f"{SANDBOXES}/sandboxes":
             if request.query.get("watch") == "true":
@@ -194,8 +209,31 @@ class ApiServer:
         if item is None:
             return _status(404, "NotFound", f"sandboxes {name!r} not found")
         if request.method == "PATCH":
-            return await self._patch(item, await request.json())
-        return _json(item)
+            patch = await request.json()
+            if "spec" in patch:
+                return await self._patch_ports((namespace, name), patch)
+            return await self._patch(item, patch)
+        return _json(self._versioned((namespace, name)))
+
+    def _versioned(self, key: tuple[str, str]) -> Json:
+        item = self.objects[key]
+        return {**item, "metadata": {**item["metadata"], "resourceVersion": self._versions[key]}}
+
+    async def _patch_ports(self, key: tuple[str, str], patch: Json) -> web.Response:
+        if self.before_ports is not None:
+            await self.before_ports()
+        metadata, spec = patch["metadata"], patch["spec"]
+        if set(spec) != {"ports"} or not set(metadata) <= {"uid", "resourceVersion", "annotations"}:
+            return _status(422, "Invalid", "that is not for the gateway")
+        if metadata["resourceVersion"] != self._versions[key]:
+            return _status(409, "Conflict", "somebody was faster")
+        if len(spec["ports"]) > 32:
+            return _status(422, "Invalid", "spec.ports: Too many: must have at most 32 items")
+        item = self.objects[key]
+        annotations = {**item["metadata"]["annotations"], **metadata.get("annotations", {})}
+        changed_metadata = {**item["metadata"], "annotations": annotations}
+        await self.put({**item, "metadata": changed_metadata, "spec": {**item["spec"], **spec}})
+        return _json(self._versioned(key))
 
     async def _patch(self, item: Json, patch: Json) -> web.Response:
         """A merge patch of the annotations, which is all that anybody patches here."""

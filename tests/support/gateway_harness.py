@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import io
 import json
+import socket
 import ssl
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from dataclasses import dataclass
@@ -13,20 +14,26 @@ from typing import Any
 import aiohttp
 from aiohttp import web
 from sandpod_crds import keys
+from sandpod_crds.previews import PreviewAddress, Site
 from sandpod_gateway.addresses import Address
 from sandpod_gateway.audit import Audit
 from sandpod_gateway.gateway import Gateway
+from sandpod_gateway.preview import Addressing
+from sandpod_gateway.routes import Route
 from sandpod_gateway.settings import Settings
 from yarl import URL
 
-from .gateway_api_server import ApiServer
+from .gateway_api_server import ApiServer, sandbox
 from .gateway_certificates import Authority, Issued, plain_client_context
 from .gateway_raw_runtime import RawRuntime
+from .gateway_visitors import JANES
 
 Json = dict[str, Any]
 Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 
 KEY = b"k" * 32
+# Of loopback: nobody listens there.
+CLOSED = 1
 FRONT_PROXY = "front-proxy-client"
 DNS = ("sandpod-gateway.sandpod-system.svc",)
 PREFIX = "/apis/run.sandpod.dev/v1alpha1"
@@ -57,6 +64,8 @@ class Harness:
         self.front_proxy_ca = Authority("front-proxy-ca")
         self.targets: dict[str, int] = {}
         self.address_of: Callable[[str], Address] = lambda ip: ("127.0.0.1", self.targets[ip])
+        # The same for a program's port there; one that is not here is closed.
+        self.programs: dict[tuple[str, int], int] = {}
         self.log = io.StringIO()
         self.stop = asyncio.Event()
         self.gateway: Gateway
@@ -98,6 +107,8 @@ class Harness:
         # Whatever a failed test leaves under way is cut off soon.
         values = {
             "https_port": 0,
+            "http_port": 0,
+            "port_wait_seconds": 0.3,
             "metrics_port": 0,
             "drain_delay_seconds": 0,
             "drain_seconds": 2,
@@ -108,7 +119,10 @@ class Harness:
             settings=Settings.model_validate(values),
             kube=kube,
             audit=Audit(self.log),
-            address_of=lambda ip: self.address_of(ip),
+            addressing=Addressing(
+                control=lambda ip: self.address_of(ip),
+                app=lambda ip, port: ("127.0.0.1", self.programs.get((ip, port), CLOSED)),
+            ),
         )
         self.running = asyncio.create_task(self.gateway.run(self.stop))
         self._stack.push_async_callback(self._finish)
@@ -222,6 +236,112 @@ class Harness:
         self._stack.push_async_callback(runtime.close)
         self._stack.callback(listening.close)
         return runtime
+
+    def not_listening(self, *, port: int = 8080, ip: str = "10.0.0.1") -> socket.socket:
+        """The place of a program that is to come: whoever connects to it is refused."""
+        place = socket.socket()
+        place.bind(("127.0.0.1", 0))
+        self.programs[ip, port] = place.getsockname()[1]
+        self._stack.callback(place.close)
+        return place
+
+    async def program(
+        self,
+        handler: Handler,
+        *,
+        port: int = 8080,
+        ip: str = "10.0.0.1",
+        place: socket.socket | None = None,
+    ) -> web.Server:
+        """A user's program in the pod with this address: the handler sees the raw request."""
+        server = web.Server(handler, access_log=None, handler_cancellation=True, auto_decompress=False)
+        place = place or self.not_listening(port=port, ip=ip)
+        listening = await asyncio.get_running_loop().create_server(server, sock=place)
+
+        async def close() -> None:
+            listening.close()
+            await server.shutdown(0.1)
+
+        self._stack.push_async_callback(close)
+        return server
+
+    async def raw_program(self, *, port: int = 8080, ip: str = "10.0.0.1", **values: Any) -> RawRuntime:
+        """The same, and it records bytes."""
+        program = RawRuntime(**values)
+        listening = await asyncio.start_server(program.accept, "127.0.0.1", 0)
+        self.programs[ip, port] = listening.sockets[0].getsockname()[1]
+        self._stack.push_async_callback(program.close)
+        self._stack.callback(listening.close)
+        return program
+
+    async def expose(self, name: str, *ports: Json, **values: Any) -> None:
+        """A sandbox with these ports, as the gateway knows it."""
+        await self.api.put(sandbox(name, ports=ports, **values))
+        wanted = Route.from_object(self.api.objects["default", name])
+        await until(lambda: self.gateway.table.get(("default", name)) == wanted)
+
+    def preview_host(self, name: str, *, port: int = 8080, version: int = 1) -> str:
+        token = keys.preview_token(key=KEY, sandbox_uid=f"uid-of-{name}", port=port, version=version)
+        return Site().host(PreviewAddress.of(port=port, sandbox=name, token=token))
+
+    async def preview(
+        self,
+        method: str,
+        path: str = "/",
+        *,
+        host: str,
+        headers: dict[str, str] | None = None,
+        **options: Any,
+    ) -> Answer:
+        """A request of anybody's to a preview's address."""
+        async with (
+            aiohttp.ClientSession(auto_decompress=False, cookie_jar=aiohttp.DummyCookieJar()) as session,
+            session.request(
+                method,
+                URL(f"http://127.0.0.1:{self.gateway.http_port}{path}", encoded=True),
+                headers={"Host": host, **(headers or {})},
+                allow_redirects=False,
+                **options,
+            ) as response,
+        ):
+            return Answer(response.status, response.headers, await response.read())
+
+    async def raw_preview(self, data: bytes) -> bytes:
+        """What comes back for these bytes at the previews' port."""
+        reader, writer = await asyncio.open_connection("127.0.0.1", self.gateway.http_port)
+        writer.write(data)
+        answer = bytearray()
+        with contextlib.suppress(TimeoutError, ConnectionError):
+            while data := await asyncio.wait_for(reader.read(65536), 0.2 if answer else 5):
+                answer += data
+        writer.close()
+        return bytes(answer)
+
+    async def v1(
+        self,
+        method: str,
+        path: str,
+        *,
+        token: str | None = JANES,
+        headers: dict[str, str] | None = None,
+        **options: Any,
+    ) -> Answer:
+        """A request with a bearer token at the gateway's own address."""
+        async with (
+            aiohttp.ClientSession(auto_decompress=False) as session,
+            session.request(
+                method,
+                URL(self.v1_url + path, encoded=True),
+                headers=({"Authorization": f"Bearer {token}"} if token else {}) | (headers or {}),
+                allow_redirects=False,
+                **options,
+            ) as response,
+        ):
+            return Answer(response.status, response.headers, await response.read())
+
+    @property
+    def v1_url(self) -> str:
+        return f"http://127.0.0.1:{self.gateway.http_port}"
 
     def proof(self, nonce: str, *, ip: str = "", pod_uid: str | None = None) -> str:
         """Of this pod, or of the one that the API server says to have this address."""

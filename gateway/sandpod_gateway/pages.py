@@ -1,0 +1,194 @@
+"""What somebody sees at a preview's address instead of the program: a small page for people, the same in JSON
+for programs. It tells what is the matter and what to do, and nothing that the address itself does not tell.
+"""
+
+import html
+import json
+from dataclasses import dataclass
+from typing import Final
+
+from aiohttp import hdrs, web
+
+from .errors import (
+    BadRequest,
+    BrokenOff,
+    Conflict,
+    Denied,
+    NobodyListens,
+    NotAllowed,
+    NotFound,
+    NotReady,
+    Refusal,
+    TooMany,
+    Unauthenticated,
+)
+from .waiting import Full
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    status: int
+    code: str
+    title: str
+    text: str
+    # After so many seconds it is worth trying again, and the page does so by itself.
+    retry: int | None = None
+
+
+NOT_FOUND: Final = Page(
+    404,
+    "NOT_FOUND",
+    "There is nothing here",
+    "The address is wrong, or it is no longer valid. Ask whoever gave it to you for the present one.",
+)
+FAILED: Final = Page(
+    500, "INTERNAL_ERROR", "The gateway failed", "Try again; its operators find more in its log."
+)
+
+# The first that fits: the special ones come before those that they are a kind of.
+_PAGES: Final[tuple[tuple[type[Refusal], Page], ...]] = (
+    (
+        NobodyListens,
+        Page(
+            502,
+            "PORT_NOT_LISTENING",
+            "Nothing is listening yet",
+            "The sandbox is awake, but no program in it listens on this port. Start one, on 0.0.0.0 and "
+            "not only on 127.0.0.1; this page tries again by itself.",
+            retry=2,
+        ),
+    ),
+    (
+        Full,
+        Page(
+            503,
+            "TOO_MANY_WAITING",
+            "Many are waiting",
+            "The sandbox is waking up, and as many requests wait for it as can. Try again in a moment.",
+            retry=3,
+        ),
+    ),
+    (
+        NotReady,
+        Page(
+            503,
+            "SANDBOX_NOT_READY",
+            "Waking up",
+            "The sandbox is waking up or starting. This page tries again by itself.",
+            retry=2,
+        ),
+    ),
+    (
+        Conflict,
+        Page(
+            409,
+            "SANDBOX_PAUSED",
+            "Paused",
+            "The sandbox was put to sleep by its owner, and only its owner can resume it.",
+        ),
+    ),
+    (
+        BrokenOff,
+        Page(
+            502,
+            "PROGRAM_BROKE_OFF",
+            "The program broke off",
+            "The program in the sandbox ended the connection before it answered in full, or answered with "
+            "something that is not HTTP.",
+        ),
+    ),
+    (
+        TooMany,
+        Page(
+            429,
+            "TOO_MANY_REQUESTS",
+            "Too many requests",
+            "As many requests to this port are under way as may be. Wait for one of them to end.",
+            retry=1,
+        ),
+    ),
+    (
+        Unauthenticated,
+        Page(
+            401,
+            "LOGIN_NEEDED",
+            "This address is private",
+            "Open it with a login link, which whoever may use the sandbox gets from `sandpod open`, or send "
+            "a Kubernetes bearer token in the header Authorization.",
+        ),
+    ),
+    (
+        Denied,
+        Page(
+            403,
+            "NOT_ALLOWED",
+            "You may not open this",
+            "You are known, but not allowed to open this sandbox's ports. Its owner can give you the right "
+            "`get` on `sandboxes/ports` in the API group sandpod.dev.",
+        ),
+    ),
+    (NotFound, NOT_FOUND),
+    (
+        NotAllowed,
+        Page(
+            405, "METHOD_NOT_ALLOWED", "Not here", "Requests with this method are not passed on to sandboxes."
+        ),
+    ),
+    (
+        BadRequest,
+        Page(
+            400,
+            "BAD_REQUEST",
+            "The request is malformed",
+            "It could not be passed on as it is: check its target, its headers and the length of its body.",
+        ),
+    ),
+)
+
+_HEADERS: Final = {
+    "Cache-Control": "no-store",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+    "Vary": "Accept",
+}
+_POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors *"
+_STYLE: Final = (
+    "body{font:16px/1.5 system-ui,sans-serif;display:grid;place-items:center;min-height:90vh;margin:0 1rem;"
+    "color:#222;background:#fafafa}main{max-width:34rem}h1{font-size:1.4rem;margin:0 0 .5rem}"
+    "p{margin:0}@media(prefers-color-scheme:dark){body{color:#ddd;background:#181818}}"
+)
+
+
+def page_of(refusal: Refusal) -> Page:
+    return next((page for kind, page in _PAGES if isinstance(refusal, kind)), FAILED)
+
+
+def show(page: Page, request: web.BaseRequest) -> web.Response:
+    headers = dict(_HEADERS)
+    if page.retry is not None:
+        headers["Retry-After"] = str(page.retry)
+    if not wants_page(request):
+        document = {"code": page.code, "message": page.text, "httpStatus": page.status}
+        body = json.dumps(document).encode() + b"\n"
+        return web.Response(
+            status=page.status, body=body, headers=headers | {"Content-Type": "application/json"}
+        )
+    headers |= {"Content-Type": "text/html; charset=utf-8", "Content-Security-Policy": _POLICY}
+    # Only what asking again does not change: a form is not sent twice.
+    again = page.retry is not None and request.method == hdrs.METH_GET
+    return web.Response(status=page.status, body=_html(page, again=again), headers=headers)
+
+
+def wants_page(request: web.BaseRequest) -> bool:
+    return "text/html" in request.headers.get(hdrs.ACCEPT, "").lower()
+
+
+def _html(page: Page, *, again: bool) -> bytes:
+    refresh = f'<meta http-equiv="refresh" content="{page.retry}">' if again else ""
+    title = html.escape(page.title)
+    return (
+        '<!doctype html><html lang="en"><head><meta charset="utf-8">'
+        f'<meta name="viewport" content="width=device-width"><title>{title}</title>{refresh}'
+        f"<style>{_STYLE}</style></head><body><main><h1>{title}</h1>"
+        f"<p>{html.escape(page.text)}</p></main></body></html>\n"
+    ).encode()
