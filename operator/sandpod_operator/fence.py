@@ -8,7 +8,7 @@ from sandpod_crds.models.network import Network
 from sandpod_crds.names import LABEL_NETWORK
 
 from .kinds import NETWORK_POLICY, POD
-from .objects import Json, uid_of
+from .objects import Json, replacing, section, uid_of
 from .plan import Plan, Verb, Write
 from .pool.wall import network_id
 from .refusals import stranger
@@ -45,7 +45,10 @@ def _put_up(found: Json | None, wanted: Json, case: "Case") -> Write:
     metadata = wanted["metadata"]
     if found is None or stranger(found, sandbox_uid=case.uid, heirless=True) is not None:
         return Write(verb=Verb.CREATE, kind=NETWORK_POLICY, name=metadata["name"], body=wanted)
-    body: Json = {**wanted, "metadata": {**metadata, "uid": uid_of(found)}}
+    body: Json = {
+        "metadata": {**metadata, "uid": uid_of(found)},
+        "spec": replacing(section(found, "spec"), wanted["spec"]),
+    }
     return Write(verb=Verb.PATCH, kind=NETWORK_POLICY, name=metadata["name"], body=body)
 
 

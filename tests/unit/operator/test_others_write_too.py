@@ -128,6 +128,17 @@ async def test_a_wall_that_somebody_changes_or_takes_down_is_put_up_again() -> N
     assert world.ready() == RUNNING
 
 
+async def test_what_somebody_adds_to_a_wall_is_taken_away_again() -> None:
+    world = await with_workspace()
+    wall = world.api.objects[POLICY_PATH]["spec"]
+
+    # Behind it, nobody would be any more.
+    world.api.change(POLICY_PATH, {"spec": {"podSelector": {"matchLabels": {"app": "x"}}}})
+    await world.settle()
+
+    assert world.api.objects[POLICY_PATH]["spec"] == wall
+
+
 async def test_a_wall_of_an_earlier_sandbox_becomes_that_of_the_next() -> None:
     world = await with_workspace()
     theirs = world.api.objects[POLICY_PATH]
