@@ -1,5 +1,6 @@
 """How pods go: the phases in which a pod has ended, is being deleted, or has lost its sandbox.
-What it leaves says whether its sandbox sleeps, is wanted again at once, or was lost. Pure.
+What it leaves says whether its sandbox sleeps, is wanted again at once, or was lost; and a label on it,
+whether a drain may take it from whoever works in it. Pure.
 """
 
 from datetime import datetime, timedelta

@@ -3,7 +3,7 @@
 from datetime import timedelta
 
 import pytest
-from sandpod_operator.objects import Json
+from sandpod_operator.objects import Json, owner_reference
 from sandpod_operator.observations import Refusal
 from sandpod_operator.reasons import Reason
 
@@ -215,6 +215,11 @@ def leaving(status: Json, *, since: float) -> Json:
 
 # Its node does not say anything any more, and Kubernetes has given it up.
 SILENT = leaving(up(since=-90, ready="False"), since=0)
+EARLIER = leaving(up(since=-90, ready="False"), since=0)
+EARLIER["metadata"] |= {
+    "uid": "earlier",
+    "ownerReferences": [owner_reference(kind="Sandbox", name="box", uid="gone")],
+}
 GONE = "kubectl delete pod box -n team --grace-period=0 --force"
 
 WITH_A_VOLUME = {
@@ -259,6 +264,14 @@ WITH_A_VOLUME = {
         writes=["status"],
         phase="Starting",
         ready=("False", "PodDeleted"),
+    ),
+    "nor beside the pod of an earlier sandbox of this name": Row(
+        situation(sandbox(VOLUME), EARLIER, claims=(claim(),)),
+        writes=["status"],
+        phase="Pending",
+        ready=("False", "NodeLost"),
+        says=GONE,
+        tells=["NodeLost"],
     ),
     "one that is paused waits for nothing": Row(
         situation(sandbox({**VOLUME, "paused": True}, running()), SILENT, claims=(claim(),)),
