@@ -4,6 +4,7 @@ see the caller and nobody else. Only Sandboxes can be reached, and the log of a 
 """
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from time import perf_counter
@@ -30,6 +31,7 @@ _MAX_OBJECT: Final = 4 * 1024 * 1024
 _ON_ALL: Final = {"GET": "list", "POST": "create"}
 _ON_ONE: Final = {"GET": "get", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 _LONGEST_NAME: Final = 253
+_POD: Final = re.compile(r"[a-z0-9][-a-z0-9.]{0,251}[a-z0-9]|[a-z0-9]")
 
 _TO_SERVER: Final = (hdrs.ACCEPT, hdrs.ACCEPT_ENCODING, hdrs.CONTENT_TYPE, hdrs.USER_AGENT)
 _TO_CLIENT: Final = (
@@ -166,7 +168,7 @@ async def _pod_of(answer: aiohttp.ClientResponse) -> str:
         answer.close()
     name = _object(value.get("status")).get("podName")
     # Whoever may write a status may put anything there, and it becomes part of a path.
-    return name if isinstance(name, str) and len(name) <= _LONGEST_NAME and name not in (".", "..") else ""
+    return name if isinstance(name, str) and _POD.fullmatch(name) else ""
 
 
 def _to_server(request: web.BaseRequest, token: str, exchange: Exchange) -> dict[str, str]:

@@ -28,7 +28,8 @@ def test_discovery_stays_healthy() -> None:
 def test_the_group_tells_what_it_serves(api: httpx.Client) -> None:
     answer = api.get("/apis/run.sandpod.dev/v1alpha1").json()
     assert answer["kind"] == "APIResourceList"
-    assert [resource["name"] for resource in answer["resources"]] == ["sandboxes/proxy", "sandboxes/wake"]
+    names = {resource["name"] for resource in answer["resources"]}
+    assert names == {f"sandboxes/{word}" for word in ("proxy", "ports", "sleep", "wake")}
 
 
 def test_a_namespace_can_be_deleted() -> None:

@@ -110,7 +110,8 @@ async def test_discovery_is_what_the_aggregator_asks_for(gateway: Harness) -> No
         "GET", "/apis", headers={"Accept": AGGREGATED, "If-None-Match": aggregated.headers["ETag"]}
     )
 
-    assert [r["name"] for r in resources.json["resources"]] == ["sandboxes/proxy", "sandboxes/wake"]
+    names = ["sandboxes/proxy", "sandboxes/ports", "sandboxes/sleep", "sandboxes/wake"]
+    assert [r["name"] for r in resources.json["resources"]] == names
     assert group.json["preferredVersion"]["groupVersion"] == "run.sandpod.dev/v1alpha1"
     assert aggregated.headers["Content-Type"] == AGGREGATED
     assert aggregated.json["items"][0]["metadata"]["name"] == "run.sandpod.dev"

@@ -25,7 +25,12 @@ def test_both_forms_of_discovery_name_the_same_subresources() -> None:
     (parent,) = json.loads(discovery.AGGREGATED)["items"][0]["versions"][0]["resources"]
     new = parent["subresources"]
 
-    assert [resource["name"] for resource in old] == ["sandboxes/proxy", "sandboxes/wake"]
+    assert [resource["name"] for resource in old] == [
+        "sandboxes/proxy",
+        "sandboxes/ports",
+        "sandboxes/sleep",
+        "sandboxes/wake",
+    ]
     assert [f"{parent['resource']}/{each['subresource']}" for each in new] == [each["name"] for each in old]
     assert [each["verbs"] for each in new] == [each["verbs"] for each in old]
     # Clients skip what has no kind: the sub-resources must have one, and their parent must not.
