@@ -51,9 +51,6 @@ class Api:
         whole = not path.endswith("/status")
         return self._do("PATCH", path, lambda: self._patch(path.removesuffix("/status"), body, whole=whole))
 
-    async def apply(self, path: str, body: Json) -> Json:
-        return self._do("APPLY", path, lambda: self._apply(path, body))
-
     async def delete(
         self,
         path: str,
@@ -137,10 +134,6 @@ class Api:
         new = merge_patch(old, body)
         # A patch that changes nothing is not a write.
         return copy.deepcopy(old) if new == old else self._store(path, new, kind="MODIFIED")
-
-    def _apply(self, path: str, body: Json) -> Json:
-        # What one manager applied before and leaves out now would go; none of ours ever leaves anything out.
-        return self._patch(path, body) if path in self.objects else self._create(path, body)
 
     def _delete(self, path: str, *, uid: str | None, version: str | None, grace: int | None) -> Json:
         obj = self._find(path)
