@@ -1,46 +1,40 @@
-"""Random histories of one sandbox, in a cluster where everything can go wrong at any time. What must never
-be, is looked for after every step; what must be in the end, when nothing goes wrong any more.
+"""Random histories of sandboxes, in a cluster where everything can go wrong at any time: alone, under
+templates, lifetimes and policies, and with a pool that two of them share. What must never be, is looked for
+after every step; what must be in the end, when nothing goes wrong any more.
 
 HYPOTHESIS_PROFILE=long tries many more and longer ones.
 """
 
-import asyncio
 import os
-from typing import Any
 
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
-from sandpod_crds.errors import ApiError, Conflict, Throttled, Unavailable
-from sandpod_crds.names import ANNOTATION_WAKE
-from sandpod_operator.objects import Json, controller, section, uid_of
+from hypothesis.stateful import precondition, rule
+from sandpod_crds.names import ANNOTATION_WAKE, GROUP
+from sandpod_operator.objects import Json, controller, entries, section, uid_of
+from sandpod_operator.pods import ANNOTATION_COLD
 
-from tests.support.operator_api import Killed
-from tests.support.operator_scenarios import children
-from tests.support.operator_world import (
-    CLAIMS_PATH,
-    SANDBOX_PATH,
-    World,
-    crash_it,
-    hold_it,
-    new_sandbox,
-    run_it,
-    run_it_deaf,
-)
+from tests.support.operator_machine import OURS, PODS, Machine
+from tests.support.operator_scenarios import TEMPLATE_PATH, children
+from tests.support.operator_world import CLAIMS_PATH, crash_it, new_sandbox
+from tests.support.pool_world import POOL_PATH, condition, put_pool, waiting
 
-# In steady failure: a start each few seconds at first, then each five minutes.
-MOST_CALLS_A_MINUTE = 6
 LONG = os.environ.get("HYPOTHESIS_PROFILE") == "long"
+POLICY_PATH = f"/apis/{GROUP}/v1alpha1/sandboxpolicies/students"
+HOUR = 3600.0
+# The longest pause of a start, and the longest lifetime here.
+LONGEST = 1100.0
+PICK = st.integers(0, 7)
 
-SPECS: list[Json] = [
+ALONE: tuple[Json, ...] = (
     {},
     {"workspace": {"size": "1Gi"}},
     {"workspace": {"size": "1Gi", "reclaim": "Retain"}, "setup": ["make"]},
     {"keepAlive": True},
     {"paused": True},
     {"sleepAfter": "5m", "network": {"egress": "None"}},
-]
-CHANGES: list[Json] = [
+)
+CHANGES: tuple[Json, ...] = (
     {"paused": True},
     {"paused": False},
     {"keepAlive": True},
@@ -49,22 +43,42 @@ CHANGES: list[Json] = [
     {"image": "other:1"},
     {"network": {"egress": "None"}},
     {"workspace": {"size": "2Gi"}},
+)
+GOVERNED: tuple[Json, ...] = (
+    {"templateRef": {"name": "python"}},
+    {"templateRef": {"name": "python"}, "keepAlive": True, "workspace": {"size": "1Gi"}},
+    {"lifetime": {"maxAge": "300s"}},
+    {"lifetime": {"maxAge": "1000s"}, "workspace": {"size": "1Gi"}},
+    {"lifetime": {"deleteAfterAsleep": "100s"}},
+    {"lifetime": {"deleteAfterAsleep": "1000s"}, "paused": True},
+)
+LIFETIMES: tuple[Json, ...] = (
+    {"lifetime": {"maxAge": "1000s"}},
+    {"lifetime": {"deleteAfterAsleep": "100s"}},
+    {"lifetime": None},
+)
+POLICIES: list[Json] = [
+    {"maxSandboxes": 0},
+    {"allowKeepAlive": False},
+    {"allowedImages": ["other:*", "python:4"]},
 ]
-ERRORS: list[ApiError] = [
-    Unavailable(500, "InternalError", "no leader"),
-    Unavailable(0, "Timeout", "no answer"),
-    Throttled(429, "TooManyRequests", "slowly", retry_after=1.0),
-    Conflict(409, "Conflict", "the object has been modified"),
-]
-KUBELETS = [run_it, run_it, crash_it, hold_it, run_it_deaf]
+POOLED: tuple[Json, ...] = (
+    {"poolRef": {"name": "python"}},
+    {"poolRef": {"name": "python"}, "sleepAfter": "5m"},
+    {"poolRef": {"name": "python"}, "network": {"egress": "None"}},
+    {"poolRef": {"name": "python"}, "image": "other:1"},
+)
 
 
-class Lifecycle(RuleBasedStateMachine):
-    def __init__(self) -> None:
-        super().__init__()
-        self.loop = asyncio.new_event_loop()
-        self.world = World()
-        self.wakes = 0
+def one_of_its(name: str) -> st.SearchStrategy[Json]:
+    """Of what this kind of history has to choose from."""
+    return st.runner().flatmap(lambda machine: st.sampled_from(getattr(machine, name)))
+
+
+class Lifecycle(Machine):
+    names: tuple[str, ...] = ("box",)
+    specs: tuple[Json, ...] = ALONE
+    changes: tuple[Json, ...] = CHANGES
 
     def teardown(self) -> None:
         try:
@@ -74,32 +88,35 @@ class Lifecycle(RuleBasedStateMachine):
 
     # What people do
 
-    @precondition(lambda self: not self.exists)
-    @rule(spec=st.sampled_from(SPECS))
-    def create(self, spec: Json) -> None:
-        self.world.api.put(SANDBOX_PATH, new_sandbox(spec))
+    @rule(name=one_of_its("names"), spec=one_of_its("specs"))
+    def create(self, name: str, spec: Json) -> None:
+        sandbox = new_sandbox(spec)
+        sandbox["metadata"]["name"] = name
+        if f"{OURS}/{name}" not in self.sandboxes:
+            self.world.api.put(f"{OURS}/{name}", sandbox)
 
-    @precondition(lambda self: self.exists)
-    @rule(change=st.sampled_from(CHANGES))
-    def edit(self, change: Json) -> None:
+    @precondition(lambda self: self.sandboxes)
+    @rule(pick=PICK, change=one_of_its("changes"))
+    def edit(self, pick: int, change: Json) -> None:
         # A workspace cannot be taken away, nor its reclaim forgotten.
-        self.world.api.change(SANDBOX_PATH, {"spec": change})
+        self.world.api.change(self._any(self.sandboxes, pick), {"spec": change})
 
-    @precondition(lambda self: self.exists)
-    @rule()
-    def delete(self) -> None:
-        self.world.api.vanish(SANDBOX_PATH)
+    @precondition(lambda self: self.sandboxes)
+    @rule(pick=PICK)
+    def delete(self, pick: int) -> None:
+        self.world.api.vanish(self._any(self.sandboxes, pick))
 
-    @precondition(lambda self: self.exists)
-    @rule()
-    def ask_awake(self) -> None:
-        self.wakes += 1
-        self.world.ask_awake(f"request {self.wakes}")
+    @precondition(lambda self: self.sandboxes)
+    @rule(pick=PICK)
+    def ask_awake(self, pick: int) -> None:
+        path = self._any(self.sandboxes, pick)
+        request = f"request {len(self.world.api.log)}"
+        self.world.api.change(path, {"metadata": {"annotations": {ANNOTATION_WAKE: request}}})
 
     @precondition(lambda self: self.pods)
-    @rule(pick=st.integers(0, 3), force=st.booleans())
+    @rule(pick=PICK, force=st.booleans())
     def delete_the_pod(self, pick: int, force: bool) -> None:
-        path = self.pods[pick % len(self.pods)]
+        path = self._any_pod(pick)
         if force:
             self.world.api.vanish(path)
         else:
@@ -107,180 +124,213 @@ class Lifecycle(RuleBasedStateMachine):
 
     @rule(what=st.sampled_from(["networkpolicies", "persistentvolumeclaims"]))
     def delete_a_child(self, what: str) -> None:
-        used = {claim["metadata"]["name"] for claim in self._claims_in_use()}
+        used = self._claims_in_use()
         for path in [p for p in self.world.api.objects if p.split("/")[-2] == what]:
             if path.split("/")[-1] not in used:
                 self.world.api.vanish(path)
 
     # What the cluster does
 
-    @precondition(lambda self: self.world.runtimes)
-    @rule(reason=st.sampled_from(["idle", "requested"]))
-    def fall_asleep(self, reason: str) -> None:
-        for uid in self._bound_runtimes():
-            self.world.fall_asleep(uid, reason=reason)
+    @precondition(lambda self: self.bound_runtimes())
+    @rule(pick=PICK, reason=st.sampled_from(["idle", "requested"]))
+    def fall_asleep(self, pick: int, reason: str) -> None:
+        self.world.fall_asleep(self._any(self.bound_runtimes(), pick), reason=reason)
 
-    @precondition(lambda self: self.world.runtimes)
-    @rule()
-    def decide_to_sleep(self) -> None:
-        for uid in self._bound_runtimes():
-            self.world.runtimes[uid].draining = True
+    @precondition(lambda self: self.bound_runtimes())
+    @rule(pick=PICK)
+    def decide_to_sleep(self, pick: int) -> None:
+        self.world.runtimes[self._any(self.bound_runtimes(), pick)].draining = True
 
     @precondition(lambda self: self.pods)
-    @rule(pick=st.integers(0, 3))
+    @rule(pick=PICK)
     def crash(self, pick: int) -> None:
-        pod = self.world.api.objects[self.pods[pick % len(self.pods)]]
+        pod = self.world.api.objects[self._any_pod(pick)]
         self.world.runtimes.pop(uid_of(pod), None)
         crash_it(self.world, pod)
 
     @precondition(lambda self: self.pods)
-    @rule(pick=st.integers(0, 3))
+    @rule(pick=PICK)
     def evict(self, pick: int) -> None:
-        path = self.pods[pick % len(self.pods)]
+        path = self._any_pod(pick)
         self.world.runtimes.pop(uid_of(self.world.api.objects[path]), None)
         evicted = {"phase": "Failed", "reason": "Evicted", "message": "The node was low on memory."}
         self.world.api.change(path, {"status": {**evicted, "containerStatuses": []}})
 
-    @rule(kubelet=st.sampled_from(KUBELETS))
-    def treat_pods_so(self, kubelet: Any) -> None:
-        self.world.kubelet = kubelet
-
-    @rule(there=st.booleans())
-    def have_volumes(self, there: bool) -> None:
-        self.world.has_volumes = there
-
-    # What happens to the operator
-
-    @rule()
-    def kill(self) -> None:
-        self.world.boot()
-
-    @rule(after=st.booleans(), later=st.integers(0, 4))
-    def kill_in_the_middle(self, after: bool, later: int) -> None:
-        self._at("after" if after else "before", later, Killed("now"), times=1)
-
-    @rule(
-        after=st.booleans(), later=st.integers(0, 4), error=st.sampled_from(ERRORS), times=st.integers(1, 4)
-    )
-    def fail(self, after: bool, later: int, error: ApiError, times: int) -> None:
-        self._at("after" if after else "before", later, error, times=times)
-
-    @rule()
-    def go_blind(self) -> None:
-        self.world.blind = True
-
-    @rule()
-    def see_again(self) -> None:
-        self.world.list_again()
-
-    @rule(hours=st.sampled_from([-1, 1]))
-    def put_the_clock(self, hours: int) -> None:
-        self.world.put_clock(hours * 3600)
-
-    @rule(seconds=st.sampled_from([0, 1, 5, 30, 70, 400]))
-    def go_on(self, seconds: float) -> None:
-        self._wait(seconds)
-
-    # What must never be
-
-    @invariant()
-    def one_pod_at_most(self) -> None:
-        live = [
-            controller(pod["metadata"])["uid"]
-            for pod in map(self.world.api.objects.__getitem__, self.pods)
-            if "deletionTimestamp" not in pod["metadata"]
-        ]
-        assert len(live) == len(set(live))
+    # What must be in the end
 
     def _in_the_end(self) -> None:
+        self.leave_in_peace()
+        # As far back as the clock may have been put.
+        self.pass_time(LONGEST + HOUR * max(1, self.put_back))
+        self._rest()
+        for sandbox in self.sandboxes.values():
+            self._check_rest(sandbox)
+        self._check_what_is_left()
+        self._start_all_anew()
+        self.nothing_was_wrong()
+
+    def _rest(self) -> None:
         world = self.world
-        world.api.before = world.api.after = lambda number, call: None
-        world.kubelet, world.has_volumes = run_it, True
-        for uid in self._bound_runtimes():
-            if world.runtimes[uid].draining:
-                # Whoever has decided to sleep, does.
-                world.fall_asleep(uid)
-        world.list_again()
-        # The longest pause, and an hour that a clock may have been put back.
-        self._wait(3600 + 700)
         world.api.calls.clear()
-        self._wait(3600)
+        self.pass_time(HOUR)
         assert world.api.calls == []
         world.boot()
-        self._wait(60)
+        self.pass_time(60)
         assert world.api.calls == []
-        self._check_rest()
 
-    def _check_rest(self) -> None:
-        world = self.world
-        if not self.exists:
-            # What is to outlive its sandbox, belongs to nobody.
-            left = [p for p in world.api.objects if "/events/" not in p]
-            assert all(p.startswith(CLAIMS_PATH) and not self._owned(p) for p in left), children(world)
-            return
-        spec, status = section(world.sandbox, "spec"), world.status
-        request = section(world.sandbox["metadata"], "annotations").get(ANNOTATION_WAKE)
+    def _check_rest(self, sandbox: Json) -> None:
+        spec, status, pods = section(sandbox, "spec"), section(sandbox, "status"), self.pods_of(sandbox)
+        request = section(sandbox["metadata"], "annotations").get(ANNOTATION_WAKE)
+        ready = next(each for each in entries(status, "conditions") if each["type"] == "Ready")
+        assert not self.overdue(sandbox)
         if spec.get("paused"):
-            assert (status["phase"], status["sleepReason"], self.pods) == ("Asleep", "Paused", [])
+            assert (status["phase"], status["sleepReason"], pods) == ("Asleep", "Paused", [])
         elif status["phase"] == "Asleep":
-            assert status.get("wakeObserved") == request
-            assert self.pods == []
+            assert (status.get("wakeObserved"), pods) == (request, [])
+        elif status["phase"] == "Pending":
+            assert (ready["reason"], pods) == ("PolicyExceeded", [])
+            assert self.forbidden(sandbox)
         else:
-            assert world.ready() == ("Running", "True", "RuntimeAnswers")
+            assert (status["phase"], ready["reason"]) == ("Running", "RuntimeAnswers")
             assert status.get("wakeObserved") == request
-            assert [uid_of(world.api.objects[p]) for p in self.pods] == [status["podUID"]]
-            wanted = (
-                None
-                if spec.get("keepAlive")
-                else {"5m": 300.0, "1m": 60.0}.get(spec.get("sleepAfter", ""), 600.0)
-            )
-            assert world.runtimes[status["podUID"]].sleep_after == wanted
+            assert [uid_of(pod) for pod in pods] == [status["podUID"]]
+            assert self.world.runtimes[status["podUID"]].sleep_after == self.wanted_sleep_after(sandbox)
+            self._check_what_is_said_of_its_spec(sandbox, pods[0])
 
-    @property
-    def exists(self) -> bool:
-        return SANDBOX_PATH in self.world.api.objects
+    def _check_what_is_said_of_its_spec(self, sandbox: Json, pod: Json) -> None:
+        status = section(sandbox, "status")
+        said = next(each for each in entries(status, "conditions") if each["type"] == "SpecHonored")
+        assert ("next start will be refused" in said["message"]) == self.forbidden(sandbox)
+        if pod["spec"]["containers"][0]["image"] != self.wanted_image(sandbox):
+            assert "kubectl delete pod" in said["message"]
 
-    @property
-    def pods(self) -> list[str]:
-        return [path for path, obj in self.world.api.objects.items() if obj["kind"] == "Pod"]
+    def _check_what_is_left(self) -> None:
+        world = self.world
+        there = {uid_of(obj) for obj in world.api.objects.values()}
+        for path, obj in world.api.objects.items():
+            owner = controller(obj["metadata"])
+            assert not owner or owner["uid"] in there, children(world)
+            # What is to outlive its sandbox, belongs to nobody.
+            kept = path.startswith(CLAIMS_PATH) or obj["kind"] not in ("Pod", "NetworkPolicy")
+            assert owner or kept or POOL_PATH in world.api.objects, children(world)
 
-    def _owned(self, path: str) -> bool:
-        return bool(controller(self.world.api.objects[path]["metadata"]))
+    def _start_all_anew(self) -> None:
+        """What waits for the next start is so then."""
+        for sandbox in list(self.sandboxes.values()):
+            for pod in self.pods_of(sandbox):
+                self.world.api.vanish(f"{PODS}/{pod['metadata']['name']}")
+        self.pass_time(LONGEST)
+        for sandbox in self.sandboxes.values():
+            self._check_rest(sandbox)
+            for pod in self.pods_of(sandbox):
+                assert pod["spec"]["containers"][0]["image"] == self.wanted_image(sandbox)
 
-    def _bound_runtimes(self) -> list[str]:
-        there = {uid_of(self.world.api.objects[path]) for path in self.pods}
-        return [uid for uid, runtime in self.world.runtimes.items() if runtime.bound and uid in there]
+    def _any(self, things: dict[str, Json] | list[str], pick: int) -> str:
+        return sorted(things)[pick % len(things)]
 
-    def _claims_in_use(self) -> list[Json]:
-        names = {
-            section(volume, "persistentVolumeClaim").get("claimName")
-            for path in self.pods
-            for volume in self.world.api.objects[path]["spec"].get("volumes", [])
-        }
-        found = [self.world.api.objects.get(f"{CLAIMS_PATH}/{name}") for name in names]
-        return [claim for claim in found if claim is not None]
+    def _any_pod(self, pick: int) -> str:
+        return self._any([f"{PODS}/{pod['metadata']['name']}" for pod in self.pods], pick)
 
-    def _at(self, moment: str, later: int, error: BaseException, *, times: int) -> None:
-        first = len(self.world.api.calls) + later + 1
-
-        def spring(number: int, call: str) -> None:
-            if first <= number < first + times:
-                raise error
-
-        setattr(self.world.api, moment, spring)
-
-    def _wait(self, seconds: float) -> None:
-        before = len(self.world.api.calls)
-        self.loop.run_until_complete(self.world.wait(seconds))
-        made = len(self.world.api.calls) - before
-        # What had gathered before, and what goes on all the time.
-        assert made <= 60 + MOST_CALLS_A_MINUTE * seconds / 60, self.world.api.calls[-made:]
+    def _claims_in_use(self) -> set[str]:
+        volumes = [volume for pod in self.pods for volume in entries(pod["spec"], "volumes")]
+        return {section(volume, "persistentVolumeClaim").get("claimName", "") for volume in volumes}
 
 
-TestLifecycle = Lifecycle.TestCase
-TestLifecycle.settings = settings(
-    deadline=None,
-    derandomize=not LONG,
-    max_examples=1000 if LONG else 120,
-    stateful_step_count=40 if LONG else 20,
-)
+class Governed(Lifecycle):
+    """By a template, by a lifetime, by a policy."""
+
+    specs = (*ALONE, *GOVERNED)
+    changes = (*CHANGES, *LIFETIMES)
+
+    @rule(image=st.sampled_from(["python:3", "python:4"]))
+    def put_the_template(self, image: str) -> None:
+        put_template(self, image)
+
+    @precondition(lambda self: TEMPLATE_PATH in self.world.api.objects)
+    @rule()
+    def take_the_template_away(self) -> None:
+        self.world.api.vanish(TEMPLATE_PATH)
+
+    @rule(spec=st.sampled_from(POLICIES))
+    def put_a_policy(self, spec: Json) -> None:
+        if POLICY_PATH in self.world.api.objects:
+            self.world.api.vanish(POLICY_PATH)
+        policy = {"kind": "SandboxPolicy", "metadata": {"name": "students"}, "spec": spec}
+        self.world.api.put(POLICY_PATH, policy)
+
+    @precondition(lambda self: POLICY_PATH in self.world.api.objects)
+    @rule()
+    def take_the_policy_away(self) -> None:
+        self.world.api.vanish(POLICY_PATH)
+
+    def leave_in_peace(self) -> None:
+        super().leave_in_peace()
+        if TEMPLATE_PATH not in self.world.api.objects:
+            put_template(self, "python:3")
+
+
+class Sharing(Lifecycle):
+    """Two sandboxes and a pool that may be smaller."""
+
+    most = 3
+    names = ("box", "rival")
+    specs = (*POOLED, {**POOLED[0], **ALONE[1]})
+
+    def __init__(self) -> None:
+        super().__init__()
+        put_pool(self.world, replicas=1, template={"image": "python:3"})
+
+    @rule(replicas=st.integers(0, 3))
+    def scale(self, replicas: int) -> None:
+        self.world.api.change(POOL_PATH, {"spec": {"replicas": replicas}})
+
+    @rule(image=st.sampled_from(["python:3", "python:4"]))
+    def change_the_template(self, image: str) -> None:
+        put_template(self, image)
+
+    @rule()
+    def everybody_at_once(self) -> None:
+        for name in self.names:
+            self.create(name=name, spec=POOLED[0])
+
+    def _check_what_is_left(self) -> None:
+        super()._check_what_is_left()
+        image = self.world.api.objects[TEMPLATE_PATH]["spec"]["image"]
+        wanted = self.world.api.objects[POOL_PATH]["spec"]["replicas"]
+        assert condition(self.world, "Ready") == ("True", "AllReady")
+        assert [pod["spec"]["containers"][0]["image"] for pod in waiting(self.world)] == [image] * wanted
+        held = [section(each, "status").get("workspaceClaim") for each in self.sandboxes.values()]
+        volumes = [claim for claim in held if claim is not None]
+        assert len(volumes) == len(set(volumes))
+
+    def _check_what_is_said_of_its_spec(self, sandbox: Json, pod: Json) -> None:
+        super()._check_what_is_said_of_its_spec(sandbox, pod)
+        annotations = pod["metadata"]["annotations"]
+        taken = section(sandbox, "status").get("pool") is not None
+        # With files of its own no warm pod would do, and nobody needs to be told.
+        assert taken or ANNOTATION_COLD in annotations or entries(pod["spec"], "volumes")
+
+
+def put_template(machine: Lifecycle, image: str) -> None:
+    api = machine.world.api
+    if TEMPLATE_PATH in api.objects:
+        api.change(TEMPLATE_PATH, {"spec": {"image": image}})
+    else:
+        metadata = {"name": "python", "namespace": "team"}
+        api.put(TEMPLATE_PATH, {"kind": "SandboxTemplate", "metadata": metadata, "spec": {"image": image}})
+
+
+def lived(kind: type[Lifecycle]) -> type:
+    case = kind.TestCase
+    case.settings = settings(
+        deadline=None,
+        derandomize=not LONG,
+        max_examples=1000 if LONG else 60,
+        stateful_step_count=40 if LONG else 20,
+    )
+    return case
+
+
+TestLifecycle = lived(Lifecycle)
+TestGoverned = lived(Governed)
+TestSharing = lived(Sharing)
