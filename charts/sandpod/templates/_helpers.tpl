@@ -103,7 +103,8 @@ annotations:
 
 {{- define "sandpod.gatewaySettings" -}}
 {{- $name := include "sandpod.fullname" . -}}
-{{- dict
+{{- /* The limits are called the same in both places. */}}
+{{- merge (dict
   "systemNamespace" .Release.Namespace
   "keySecret" (printf "%s-key" $name)
   "tlsSecret" (printf "%s-gateway-tls" $name)
@@ -112,7 +113,7 @@ annotations:
   "operatorHost" (printf "%s-operator.%s.svc" $name .Release.Namespace)
   "authorizationCacheSeconds" .Values.gateway.authorizationCacheSeconds
   "logLevel" .Values.gateway.logLevel
-  | toJson -}}
+  ) .Values.gateway.limits | toJson -}}
 {{- end -}}
 
 {{/* The pod of a component, all of it but its ports: called with (list $ "operator" settings ports). */}}
