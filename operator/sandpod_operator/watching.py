@@ -36,7 +36,8 @@ def _settings() -> kopf.OperatorSettings:
     settings.watching.reconnect_backoff = 0.1
     # Lists that arrive as a stream lose objects when the connection drops in the middle.
     settings.watching.initial_streaming = False
-    settings.watching.chunk_size = 500
+    # Of each kind, one page is in memory as a whole.
+    settings.watching.chunk_size = 200
     settings.networking.request_timeout = 30
     # A minute in all, as long as an API server takes to restart, but in small steps: kopf's own grow to 21
     # s, in which nothing would be seen of a server that is back.
