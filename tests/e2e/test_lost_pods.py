@@ -1,0 +1,80 @@
+"""Pods that are taken away while they are in use: by the kernel, by the kubelet, by whoever clears a node.
+The sandbox comes back and says what happened.
+"""
+
+import json
+
+import pytest
+
+from tests.support.cluster import Json, kubectl
+from tests.support.sandboxes import Sandbox, Sandboxes
+from tests.support.waiting import eventually
+
+SLOW = 120
+
+
+def comes_back(box: Sandbox, *, without: str) -> Json:
+    """Its status, once it is Ready with another pod than this."""
+
+    def another_one() -> Json:
+        status = box.status()
+        assert status.get("podUID") not in (None, without), status
+        assert status["phase"] == "Running", status
+        return status
+
+    return eventually(another_one, timeout=SLOW)
+
+
+def evict(box: Sandbox) -> None:
+    body = {
+        "apiVersion": "policy/v1",
+        "kind": "Eviction",
+        "metadata": {"name": box.name, "namespace": box.namespace},
+    }
+    path = f"/api/v1/namespaces/{box.namespace}/pods/{box.name}/eviction"
+    kubectl("create", "--raw", path, "-f", "-", input=json.dumps(body))
+
+
+def test_a_sandbox_whose_memory_is_full_is_killed_and_says_so_and_starts_again(sandbox: Sandboxes) -> None:
+    box = sandbox(resources={"limits": {"memory": "80Mi"}}).wait()
+    pod: str = box.status()["podUID"]
+
+    def kill_it() -> bool:
+        # Files in memory, which no process has to be killed for, so that in the end it is the runtime.
+        box.exec("sh", "-c", "head -c 60000000 /dev/zero > /dev/shm/$$", check=False)
+        return any(event["reason"] == "OOMKilled" for event in box.events())
+
+    eventually(kill_it, timeout=SLOW)
+    assert "memory" in box.told("OOMKilled")
+    assert comes_back(box, without=pod)["restarts"] >= 1
+    assert box.output("echo back") == "back"
+
+
+def test_one_that_fills_its_nodes_disk_is_evicted_and_says_so_and_starts_again(sandbox: Sandboxes) -> None:
+    small = {"limits": {"ephemeral-storage": "64Mi"}, "requests": {"ephemeral-storage": "16Mi"}}
+    box = sandbox(resources=small, keepAlive=True).wait()
+    pod: str = box.status()["podUID"]
+    box.exec("sh", "-c", "head -c 150000000 /dev/zero > /tmp/big", check=False)
+
+    assert "ephemeral" in box.told("Evicted", timeout=SLOW)
+    assert comes_back(box, without=pod)["restarts"] == 1
+    assert box.output("ls /tmp/big 2>/dev/null || echo empty") == "empty"
+
+
+def test_a_service_that_is_evicted_starts_again_and_says_who_took_its_pod(sandbox: Sandboxes) -> None:
+    box = sandbox(keepAlive=True).wait()
+    pod: str = box.status()["podUID"]
+    evict(box)
+
+    assert "evict" in box.told("PodDeleted", timeout=SLOW).lower()
+    comes_back(box, without=pod)
+
+
+def test_nobody_who_works_is_evicted(sandbox: Sandboxes) -> None:
+    box = sandbox().wait()
+    pod: str = box.status()["podUID"]
+    with pytest.raises(AssertionError, match="disruption budget"):
+        evict(box)
+
+    assert box.output("echo still") == "still"
+    assert box.status()["podUID"] == pod
