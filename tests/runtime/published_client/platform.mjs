@@ -1,5 +1,27 @@
 // What the client imports from the platform it was written for, as far as it needs it to reach one container: here the
-// container is a runtime on loopback.
+// container is a runtime on loopback, or one behind a gateway that wants to see a token.
+
+const token = process.env.SANDPOD_TOKEN;
+const headers = token ? { Authorization: `Bearer ${token}` } : {};
+
+if (token) {
+  const plain = globalThis.fetch;
+  globalThis.fetch = (input, init) => {
+    const request = new Request(input, init);
+    request.headers.set("Authorization", headers.Authorization);
+    return plain(request);
+  };
+}
+
+async function upgrade(target) {
+  const webSocket = new WebSocket(target.replace(/^http/, "ws"), { headers });
+  webSocket.binaryType = "arraybuffer";
+  await new Promise((opened, failed) => {
+    webSocket.onopen = opened;
+    webSocket.onerror = () => failed(new Error(`no WebSocket at ${target}`));
+  });
+  return { status: 101, webSocket };
+}
 
 export class RpcTarget {}
 export const tracing = { enterSpan: (_name, run) => run({ setAttribute() {}, isTraced: false }) };
@@ -21,6 +43,7 @@ export class Container {
   async containerFetch(request, init) {
     const { pathname, search } = new URL(request.url ?? request);
     const target = this.env.RUNTIME + pathname + search;
+    if (request.headers?.get("Upgrade")) return upgrade(target);
     return request instanceof Request ? fetch(new Request(target, request)) : fetch(target, init);
   }
   async fetch(request) {

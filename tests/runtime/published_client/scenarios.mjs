@@ -275,6 +275,28 @@ export const scenarios = {
     });
   },
 
+  async "a terminal shows what is typed into it"(given) {
+    const box = open(given);
+    const id = named("terminal");
+    await box.createSession({ id });
+    const request = new Request("http://localhost/", { headers: { Upgrade: "websocket" } });
+    const { status, webSocket } = await given.client.proxyTerminal(box, id, request, { cols: 100, rows: 30 });
+    assert.equal(status, 101);
+    let shown = "";
+    const decoder = new TextDecoder();
+    const saw = new Promise((found, failed) => {
+      webSocket.onmessage = ({ data }) => {
+        if (typeof data !== "string") shown += decoder.decode(data, { stream: true });
+        if (shown.includes("<100 30>")) found();
+      };
+      webSocket.onclose = () => failed(new Error(`the terminal closed after ${JSON.stringify(shown)}`));
+    });
+    webSocket.send(new TextEncoder().encode('set -- $(stty size); echo "<$2 $1>"\n'));
+    await saw;
+    webSocket.close();
+    await box.deleteSession(id);
+  },
+
   async "a directory is watched"(given) {
     const box = open(given);
     const folder = `${given.workspace}/${named("watched")}`;
