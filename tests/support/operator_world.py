@@ -141,7 +141,7 @@ class World:
                     return
             except Killed:
                 self.boot()
-        raise AssertionError("the world does not come to rest")
+        raise AssertionError(f"the world does not come to rest: {self.api.calls[-12:]}")
 
     async def wait(self, seconds: float) -> None:
         """Let time pass, step by step, with everything that happens in it."""
