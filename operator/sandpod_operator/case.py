@@ -13,7 +13,7 @@ from .conditions import Verdict, verdicts
 from .errors import BadPodTemplate
 from .isolation import isolation_of_pod, isolation_verdict
 from .kinds import CLAIM, NETWORK_POLICY
-from .objects import Json
+from .objects import Json, digest
 from .observations import Errand
 from .permission import denial_of
 from .plan import Ask, Notice, Plan, Removal, Tone, Write
@@ -23,7 +23,7 @@ from .pool.claim import ColdStart, Reading
 from .pool.take import environment_of
 from .questions import Questions
 from .reasons import Reason, sentence
-from .resources.pod import bind_env, overridden_fields, spec_hash
+from .resources.pod import bind_env, overridden_fields, spec_hash, with_bind_nonce
 from .settings import Installation
 from .situation import Situation
 from .status import Draft
@@ -88,6 +88,9 @@ class Case(Questions):
         self._cold = cold.why
 
     def create(self, pod: Json) -> Plan:
+        counts = (self.status.wakes, self.status.restarts)
+        nonce = digest([self.uid, *counts, self.now.isoformat()])
+        pod = with_bind_nonce(pod, nonce, key=self.installation.key)
         return Plan(create_pod=pod, cold=self._cold, notices=tuple(self._notices))
 
     def wait(
@@ -148,6 +151,7 @@ class Case(Questions):
             ip=pod.ip,
             sandbox_name=self.sandbox.metadata.name,
             sandbox_uid=self.uid,
+            bind_nonce=pod.bind_nonce,
             subject=subject,
             sleep_after=self.sleep_after,
             spec_hash=spec_hash(self.spec) if binding else "",

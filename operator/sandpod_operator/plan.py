@@ -70,6 +70,8 @@ class Ask:
     ip: str
     sandbox_name: str
     sandbox_uid: str
+    # Of the pod's bind token; without one the pod was made before runtimes could prove who they are.
+    bind_nonce: str = ""
     # Handed back with the answer.
     subject: str = ""
     # With a bind and with ADJUST; None: never by itself.

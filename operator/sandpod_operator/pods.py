@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import Any, cast
 
 from sandpod_crds.names import (
+    ANNOTATION_BIND_NONCE,
     ANNOTATION_SPEC_HASH,
     ANNOTATION_TEMPLATE,
     GROUP,
@@ -76,6 +77,7 @@ class PodFacts:
     of_sandbox: bool
     pod_hash: str
     spec_hash: str
+    bind_nonce: str
     # Of the template that it was made from: the part that works on a running sandbox. None without one.
     template: Json | None
     # The SandboxPool that made it.
@@ -117,8 +119,7 @@ class PodFacts:
 def facts(pod: Json) -> PodFacts:
     metadata: Json = pod["metadata"]
     status: Json = section(pod, "status")
-    annotations: Json = section(metadata, "annotations")
-    labels: Json = section(metadata, "labels")
+    annotations, labels = section(metadata, "annotations"), section(metadata, "labels")
     deleted = metadata.get("deletionTimestamp")
     state = _state(_container(status))
     running: Json | None = state.get("running")
@@ -138,6 +139,7 @@ def facts(pod: Json) -> PodFacts:
         of_sandbox=_of_sandbox(metadata),
         pod_hash=annotations.get(ANNOTATION_POD_HASH, ""),
         spec_hash=annotations.get(ANNOTATION_SPEC_HASH, ""),
+        bind_nonce=annotations.get(ANNOTATION_BIND_NONCE, ""),
         template=_recorded_template(annotations),
         pool=annotations.get(ANNOTATION_POOL),
         pool_uid=labels.get(LABEL_POOL_UID),

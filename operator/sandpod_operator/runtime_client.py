@@ -3,16 +3,18 @@ sleep. In the background: a worker of the queue never waits for a pod.
 """
 
 import asyncio
+import hmac
 import ipaddress
 import json
 import logging
+import secrets
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime
 from typing import Any, cast
 
 import aiohttp
-from sandpod_crds.keys import bind_token, credential
+from sandpod_crds.keys import bind_token, credential, proof
 from sandpod_crds.names import BIND_TOKEN_HEADER, CONTROL_PORT, CREDENTIAL_HEADER
 
 from .metrics import Metrics
@@ -135,7 +137,9 @@ class RuntimeClient:
         return await say(ask, f"http://{address}/api")
 
     async def _bind(self, ask: Ask, url: str) -> Answer | None:
-        token = bind_token(key=self._key, namespace=ask.namespace, pod_name=ask.pod_name)
+        token = bind_token(
+            key=self._key, namespace=ask.namespace, pod_name=ask.pod_name, nonce=ask.bind_nonce
+        )
         status, body = await self._request(
             "POST", f"{url}/bind", headers={BIND_TOKEN_HEADER: token}, body=binding(ask, self._secret(ask))
         )
@@ -159,7 +163,7 @@ class RuntimeClient:
 
     async def _recognize(self, ask: Ask, url: str) -> Answer | None:
         """Bound already: by us, before a crash or a lost answer, or by somebody else."""
-        status, body = await self._request("GET", f"{url}/lifecycle", headers=self._credential(ask))
+        status, body = await self._entrust(ask, "GET", url, "/lifecycle")
         if status == 200:
             # What it goes by is not known: the time to sleep after is told once more.
             known = replace(ask, subject="")
@@ -170,7 +174,7 @@ class RuntimeClient:
         return self._answer(ask, Outcome.REFUSED, "somebody else has bound it.") if status == 401 else None
 
     async def _ask_about_setup(self, ask: Ask, url: str) -> Answer | None:
-        status, body = await self._request("GET", f"{url}/lifecycle", headers=self._credential(ask))
+        status, body = await self._entrust(ask, "GET", url, "/lifecycle")
         if status != 200:
             return None
         setup = record(body.get("setup"))
@@ -183,7 +187,7 @@ class RuntimeClient:
         return self._answer(ask, Outcome.DONE, setup=result)
 
     async def _ask_about_disk(self, ask: Ask, url: str) -> Answer | None:
-        status, body = await self._request("GET", f"{url}/lifecycle", headers=self._credential(ask))
+        status, body = await self._entrust(ask, "GET", url, "/lifecycle")
         if status != 200:
             return None
         disk = record(body.get("disk"))
@@ -196,11 +200,27 @@ class RuntimeClient:
             Errand.STAY: ("/lifecycle/lease", {"seconds": STAY_SECONDS, "holder": STAY_HOLDER}),
             Errand.ADJUST: ("/lifecycle", lifecycle(ask)),
         }[ask.errand]
-        status, _ = await self._request("POST", url + path, headers=self._credential(ask), body=body)
+        status, _ = await self._entrust(ask, "POST", url, path, body=body)
         if 200 <= status < 300:
             return self._answer(ask, Outcome.DONE)
         # 503: it is going to sleep. Whatever else it says, to say it again would not help.
         return self._answer(ask, Outcome.REFUSED, f"it answered {status}") if status < 600 else None
+
+    async def _entrust(
+        self, ask: Ask, method: str, url: str, path: str, *, body: Json | None = None
+    ) -> tuple[int, Json]:
+        """With the credential, after what listens there has proved that it is the pod's own runtime: the
+        address may be another pod's by now.
+        """
+        if ask.bind_nonce:
+            nonce = secrets.token_hex(16)
+            status, answer = await self._request("GET", f"{url}/prove?nonce={nonce}", headers={})
+            if status >= 500:
+                return status, {}
+            said, wanted = str(answer.get("proof")), proof(credential=self._secret(ask), nonce=nonce)
+            if not hmac.compare_digest(said.encode(errors="replace"), wanted.encode()):
+                return 401, {}
+        return await self._request(method, url + path, headers=self._credential(ask), body=body)
 
     async def _request(
         self, method: str, url: str, *, headers: dict[str, str], body: Json | None = None

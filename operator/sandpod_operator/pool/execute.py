@@ -1,6 +1,7 @@
 """Carries out a pool's plan: the only module that writes a pool's objects."""
 
 import logging
+import secrets
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import datetime
@@ -16,6 +17,7 @@ from ..objects import Json, key_of, replacing, section, uid_of
 from ..observations import Key, Refusal
 from ..reasons import Reason
 from ..refusals import Subject, make_refusal, refusal
+from ..resources.pod import with_bind_nonce
 from ..store import Store
 from .claims import Claims
 from .decide import PoolPlan, PoolSituation
@@ -138,7 +140,8 @@ class PoolExecutor:
         try:
             if start.claim is not None:
                 await self._create(CLAIM, start.claim, namespace=namespace)
-            await self._create(POD, start.pod, namespace=namespace)
+            pod = with_bind_nonce(start.pod, secrets.token_hex(16), key=blueprint.installation.key)
+            await self._create(POD, pod, namespace=namespace)
         except Unavailable:
             # Perhaps it exists. It counts until the watch brings it, or has had the time to.
             raise

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from sandpod_crds.keys import bind_token, sha256_hex
 from sandpod_crds.models import PodTemplate, SandboxSpec
 from sandpod_crds.names import (
+    ANNOTATION_BIND_NONCE,
     ANNOTATION_SPEC_HASH,
     ANNOTATION_TEMPLATE,
     BIND_SHA256_ENV,
@@ -91,6 +92,23 @@ def build_pod(spec: SandboxSpec, *, frame: Frame, installation: Installation) ->
         "ownerReferences": [frame.owner],
     }
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": merged}
+
+
+def with_bind_nonce(pod: Json, nonce: str, *, key: bytes) -> Json:
+    """For one pod of this name: what binds it has bound none before it, and will bind none after it. Not part
+    of what pods are compared by.
+    """
+    metadata, spec = pod["metadata"], pod["spec"]
+    token = bind_token(key=key, namespace=metadata["namespace"], pod_name=metadata["name"], nonce=nonce)
+    container, *others = entries(spec, "containers")
+    env = [each for each in entries(container, "env") if each["name"] != BIND_SHA256_ENV]
+    env.append({"name": BIND_SHA256_ENV, "value": sha256_hex(token)})
+    annotations = {**metadata["annotations"], ANNOTATION_BIND_NONCE: nonce}
+    return {
+        **pod,
+        "metadata": {**metadata, "annotations": annotations},
+        "spec": {**spec, "containers": [{**container, "env": env}, *others]},
+    }
 
 
 def overridden_fields(template: PodTemplate | None, pod: Json) -> list[str]:
