@@ -181,7 +181,7 @@ async def program(built: Harness, tmp_path: Path) -> dict[str, Any]:
     }
     path = tmp_path / "kubeconfig"
     path.write_text(yaml.safe_dump(kubeconfig))
-    settings = {"httpsPort": 0, "metricsPort": 0, "drainDelaySeconds": 0}
+    settings = {"httpsPort": 0, "httpPort": 0, "metricsPort": 0, "drainDelaySeconds": 0}
     return {
         "args": [sys.executable, "-m", "sandpod_gateway"],
         "env": {**os.environ, "KUBECONFIG": str(path), "SANDPOD_SETTINGS": json.dumps(settings)},
