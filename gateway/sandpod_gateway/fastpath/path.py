@@ -1,0 +1,216 @@
+"""The fast path: hosts of previews that HAProxy serves without us. One is opened after a request for it was
+answered here, for as long as a lease of its pod holds: what HAProxy knows ends with the lease, whatever
+becomes of this process.
+
+While a host moves something its pod's lease is renewed, and with it the host's deadline in HAProxy. One that
+moves nothing runs out; its next request comes here and opens it again. What is taken back is closed at once,
+and what is under way there is cut. docs/decisions/0013-haproxy-for-previews.md says how they work together.
+"""
+
+import asyncio
+import contextlib
+import logging
+import time
+from collections.abc import Callable
+from typing import Final
+
+from ..addresses import Address
+from ..leases import Leases
+from ..metrics import Metrics
+from ..proxy import Runtime
+from ..routes import ExposedPort, Key, Route, RouteTable
+from .admin import Admin, Unavailable
+from .entry import NOTHING, Entry
+
+log = logging.getLogger(__name__)
+
+# Whoever comes when there are so many is served here.
+MOST: Final = 1024
+# Shares of a lease: between two looks, and what is left of it when it is renewed
+_LOOK: Final = 0.1
+_RENEW: Final = 0.2
+# Between two attempts to reach HAProxy
+_AGAIN_SECONDS: Final = 1.0
+_COUNT_SECONDS: Final = 5.0
+
+
+class FastPath:
+    def __init__(
+        self,
+        *,
+        admin: Admin,
+        leases: Leases,
+        lease_seconds: float,
+        table: RouteTable,
+        metrics: Metrics,
+        clock: Callable[[], float] = time.monotonic,
+        wall: Callable[[], float] = time.time,
+    ) -> None:
+        self._admin = admin
+        self._leases = leases
+        self._lease_seconds = lease_seconds
+        self._table = table
+        self._metrics = metrics
+        self._clock = clock
+        self._wall = wall
+        self._entries: dict[str, Entry] = {}
+        self._renewing: dict[str, asyncio.Task[None]] = {}
+        # By the pod's UID, when its last renewal began
+        self._renewed: dict[str, float] = {}
+        self._woken = asyncio.Event()
+        self._answered: dict[str, int] = {}
+        self._counted = 0.0
+
+    @property
+    def hosts(self) -> int:
+        return len(self._entries)
+
+    def served(
+        self, *, host: str, key: Key, route: Route, port: ExposedPort, runtime: Runtime, address: Address
+    ) -> None:
+        """A request for this host has just been answered from there. Costs nothing when the host is open."""
+        if port.private or (len(self._entries) >= MOST and host not in self._entries):
+            return
+        if (known := self._entries.get(host)) is not None:
+            if known.runtime.pod_uid == runtime.pod_uid and not known.shut:
+                return
+            self._drop(known)
+        entry = Entry(
+            host=host,
+            key=key,
+            uid=route.uid,
+            port=port,
+            runtime=runtime,
+            address=address,
+            moved=self._clock(),
+        )
+        self._entries[host] = entry
+        entry.watching = asyncio.create_task(self._watch(entry))
+        self._woken.set()
+
+    async def run(self) -> None:
+        try:
+            while True:
+                try:
+                    await self._admin.begin()
+                    log.info("HAProxy takes hosts of previews")
+                    await self._steer()
+                except Unavailable as error:
+                    # What it still knows ends within a lease; a new one knows nothing.
+                    log.warning("previews are served by this process alone: %s", error)
+                finally:
+                    self._forget()
+                await asyncio.sleep(_AGAIN_SECONDS)
+        finally:
+            for task in self._renewing.values():
+                task.cancel()
+
+    async def _steer(self) -> None:
+        while True:
+            self._woken.clear()
+            await self._close()
+            if self._entries:
+                await self._look()
+                await self._extend()
+            await self._count()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(self._lease_seconds * _LOOK if self._entries else _COUNT_SECONDS):
+                    await self._woken.wait()
+
+    async def _close(self) -> None:
+        closing = [entry for entry in self._entries.values() if entry.shut or entry.revoked]
+        await self._admin.remove(entry.host for entry in closing)
+        for entry in closing:
+            entry.until = 0.0
+        # After the map: whoever is cut must not come in again by it.
+        if revoked := {entry.server for entry in closing if entry.revoked}:
+            await self._admin.cut(revoked)
+        for entry in closing:
+            # With something under way it is kept, so that this can be cut when the port is taken back.
+            if entry.revoked or not entry.traffic.streams:
+                self._drop(entry)
+
+    async def _look(self) -> None:
+        """Which hosts are in use, and so which leases are renewed."""
+        traffic = await self._admin.traffic()
+        now = self._clock()
+        for entry in self._entries.values():
+            entry.look(traffic.get(entry.host, NOTHING), now)
+            pod = entry.runtime.pod_uid
+            if pod in self._renewing or self._leases.left(pod) > self._lease_seconds * _RENEW:
+                continue
+            if entry.is_used(now, since=self._renewed.get(pod, 0.0)):
+                self._renewed[pod] = now
+                task = self._renewing[pod] = asyncio.create_task(self._renew(entry.runtime))
+                task.add_done_callback(lambda _, pod=pod: self._renewing.pop(pod, None))
+
+    async def _renew(self, runtime: Runtime) -> None:
+        granted = await self._leases.confirm(
+            pod_uid=runtime.pod_uid, address=runtime.address, credential=runtime.credential
+        )
+        if not granted:
+            for entry in self._entries.values():
+                entry.shut |= entry.runtime.pod_uid == runtime.pod_uid
+        self._woken.set()
+
+    async def _extend(self) -> None:
+        """HAProxy sends a request to a pod as long as we would: until the end of its lease."""
+        now, wall = self._clock(), self._wall()
+        lines: dict[str, str] = {}
+        for entry in self._entries.values():
+            left = self._leases.left(entry.runtime.pod_uid)
+            # By less than this two readings of one lease may differ.
+            if self._is_open(entry) and now + left > entry.until + 0.005:
+                entry.until = now + left
+                lines[entry.host] = entry.line(wall + left)
+        await self._admin.put(lines)
+        over = [
+            entry
+            for entry in self._entries.values()
+            if entry.until <= self._clock()
+            and not entry.traffic.streams
+            and entry.runtime.pod_uid not in self._renewing
+        ]
+        await self._admin.remove(entry.host for entry in over)
+        for entry in over:
+            self._drop(entry)
+
+    def _is_open(self, entry: Entry) -> bool:
+        # The table as it is now: whoever watches it for this entry may not have had his turn yet.
+        route = self._table.get(entry.key)
+        return route is not None and not entry.shut and entry.is_exposed(route) and entry.leads_to(route)
+
+    async def _count(self) -> None:
+        if self._clock() - self._counted < _COUNT_SECONDS:
+            return
+        self._counted = self._clock()
+        answered = await self._admin.answered()
+        for code, total in answered.items():
+            before = self._answered.get(code, 0)
+            # Less than before: it was started anew.
+            self._metrics.count(
+                "requests_total", total - before if total >= before else total, door="fast", code=code
+            )
+        self._answered = answered
+
+    async def _watch(self, entry: Entry) -> None:
+        with self._table.changes(entry.key) as changed:
+            while (route := self._table.get(entry.key)) is not None and entry.is_exposed(route):
+                changed.clear()
+                if not entry.leads_to(route):
+                    entry.shut = True
+                    self._woken.set()
+                await changed.wait()
+        entry.revoked = True
+        self._woken.set()
+
+    def _forget(self) -> None:
+        for entry in list(self._entries.values()):
+            self._drop(entry)
+
+    def _drop(self, entry: Entry) -> None:
+        if entry.watching is not None:
+            entry.watching.cancel()
+        self._entries.pop(entry.host, None)
+        if all(each.runtime.pod_uid != entry.runtime.pod_uid for each in self._entries.values()):
+            self._renewed.pop(entry.runtime.pod_uid, None)
