@@ -137,18 +137,3 @@ def wait_for_the_api_server() -> None:
 
 def _api_server_process() -> str:
     return run("docker", "exec", KEEPER, "pidof", "kube-apiserver", check=False).stdout.strip()
-
-
-@contextlib.contextmanager
-def cut_off(address: str) -> Generator[None]:
-    """Meanwhile no packet of this pod reaches the API server."""
-    rules = (
-        "add table inet cut",
-        "add chain inet cut here { type filter hook input priority -10; }",
-        f"add rule inet cut here ip saddr {address} tcp dport 6443 drop",
-    )
-    run("docker", "exec", KEEPER, "nft", "; ".join(rules))
-    try:
-        yield
-    finally:
-        run("docker", "exec", KEEPER, "nft", "delete table inet cut")
