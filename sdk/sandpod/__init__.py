@@ -17,18 +17,29 @@ from sandpod.errors import SandpodError
 
 if TYPE_CHECKING:
     from sandpod._client import Client
+    from sandpod._exposing import ExposedPort
     from sandpod._results import ExecResult, Output
     from sandpod._stream import ExecStream
     from sandpod.sandbox import Sandbox
 
 __version__ = VERSION
 
-__all__ = ["Client", "ExecResult", "ExecStream", "Output", "Sandbox", "SandpodError", "__version__"]
+__all__ = [
+    "Client",
+    "ExecResult",
+    "ExecStream",
+    "ExposedPort",
+    "Output",
+    "Sandbox",
+    "SandpodError",
+    "__version__",
+]
 
 _HOMES = {
     "Client": "sandpod._client",
     "ExecResult": "sandpod._results",
     "ExecStream": "sandpod._stream",
+    "ExposedPort": "sandpod._exposing",
     "Output": "sandpod._results",
     "Sandbox": "sandpod.sandbox",
 }

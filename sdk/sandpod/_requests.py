@@ -49,9 +49,38 @@ def sandboxes(*, namespace: str | None, name: str | None = None) -> str:
 
 def proxied(*, namespace: str, name: str, path: str) -> str:
     """The address, in the API server, of a path of the sandbox's runtime."""
+    return _run(namespace=namespace, name=name, path=f"proxy/{path}")
+
+
+def _run(*, namespace: str, name: str, path: str) -> str:
     return (
         f"/apis/run.{API_VERSION}/namespaces/{_segment(namespace, what='namespace')}"
-        f"/sandboxes/{_segment(name, what='sandbox')}/proxy/{path}"
+        f"/sandboxes/{_segment(name, what='sandbox')}/{path}"
+    )
+
+
+def sleep(*, namespace: str, name: str) -> Request:
+    return Request(
+        method="POST",
+        path=_run(namespace=namespace, name=name, path="sleep"),
+        subject=subject(namespace=namespace, name=name),
+    )
+
+
+def ports(method: str, *, namespace: str, name: str, body: Json | None = None) -> Request:
+    return Request(
+        method=method,
+        path=_run(namespace=namespace, name=name, path="ports"),
+        subject=subject(namespace=namespace, name=name),
+        body=body,
+    )
+
+
+def exposed_port(method: str, *, namespace: str, name: str, port: int, action: str = "") -> Request:
+    return Request(
+        method=method,
+        path=_run(namespace=namespace, name=name, path=f"ports/{port:d}{action}"),
+        subject=f"exposed port {port:d} of {subject(namespace=namespace, name=name)}",
     )
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from sandpod import _client, _command, _following, _lifecycle, _manifest, _requests, _running, _stream
 from sandpod._client import Client
+from sandpod._exposing import Exposing
 from sandpod._observation import observe
 from sandpod._results import ExecResult
 from sandpod._stream import ExecStream
@@ -21,7 +22,7 @@ OnChange = Callable[["Sandbox"], object] | None
 _KEPT_BYTES = 64 << 20
 
 
-class Sandbox:
+class Sandbox(Exposing):
     """A Linux computer in a cluster. What the properties say is as of the last time it was looked at:
     `refresh`.
 

@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 import aiohttp
 from aiohttp import web
 
+from tests.support import api_ports
 from tests.support.api_objects import Json, Refused, Store, is_ready, obeyed, ready_status, status, table
 
 Result = TypeVar("Result")
@@ -118,6 +119,8 @@ class ApiServer:
         app.router.add_get("/version", self._version)
         app.router.add_get(RUN, self._discovery)
         app.router.add_route("*", RUN + "/namespaces/{ns}/sandboxes/{name}/proxy/{path:.*}", self._proxy)
+        beside = "/namespaces/{ns}/sandboxes/{name}/{beside:sleep|ports.*}"
+        app.router.add_route("*", RUN + beside, self._beside)
         for collection in (BASE, BASE + "/namespaces/{ns}"):
             app.router.add_get(collection + "/sandboxes", self._list)
         app.router.add_post(BASE + "/namespaces/{ns}/sandboxes", self._post)
@@ -248,6 +251,11 @@ class ApiServer:
         except TimeoutError:
             pass
         return response
+
+    async def _beside(self, request: web.Request) -> web.Response:
+        return await api_ports.beside(
+            request, self._store.found(request.match_info["ns"], request.match_info["name"]), self._store
+        )
 
     async def _proxy(self, request: web.Request) -> web.StreamResponse:
         self._authorize(request, "create", "sandboxes/exec")

@@ -42,8 +42,8 @@ if [[ "$funcstack[1]" = _sandpod ]]; then _sandpod "$@"; else compdef _sandpod s
 complete -c sandpod -f -a '(sandpod __complete (commandline -opc)[2..] (commandline -ct) 2>/dev/null)'
 """,
 }
-_SEVERAL = {"delete", "pause", "resume", "wake"}
-_NAMED = {"get", "exec", "logs", *_SEVERAL}
+_SEVERAL = {"delete", "pause", "resume", "sleep", "wake"}
+_NAMED = {"get", "exec", "expose", "logs", "ports", "unexpose", *_SEVERAL}
 _OPTION = re.compile(r"(--?[a-z][a-z-]*)(?: (\{[^}]*\}|[A-Z][A-Z=]*))?")
 
 

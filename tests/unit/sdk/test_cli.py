@@ -187,7 +187,7 @@ def completed(*words: str) -> list[str]:
 
 
 def test_commands_and_options_complete() -> None:
-    assert completed("e") == ["exec"]
+    assert completed("e") == ["exec", "expose"]
     assert set(completed("")) == set(COMMANDS)
     assert completed("exec", "demo", "--ti") == ["--timeout"]
     assert "--namespace" in completed("-n", "x", "delete", "--n")
