@@ -22,6 +22,7 @@ from .cluster import Cluster, persist
 from .credentials import Credentials
 from .door import Door, Serve
 from .errors import NotConfigured
+from .fastpath.path import WEB_SOCKET, FastPath, fast_path
 from .health import Health, HealthServer
 from .leases import Leases
 from .listener import Listener
@@ -48,6 +49,7 @@ SWEEP_SECONDS: Final = 5.0
 METRICS_CONNECTIONS: Final = 64
 # Sooner than the programs themselves: Node's servers close an idle connection after 5 s.
 APP_IDLE_SECONDS: Final = 4.0
+HAND_OVER_SECONDS: Final = 1.0
 ADDRESSING: Final = Addressing(control=control_address, app=app_address)
 
 
@@ -168,6 +170,7 @@ class Gateway:
             draining=lambda: self.draining,
         )
         activity = Activity(leases=leases, lease_seconds=self._settings.lease_seconds)
+        fast = fast_path(settings=self._settings, leases=leases, table=self.table, metrics=self._metrics)
         api = AggregatedApi(
             subresources=apis.subresources,
             health=self._health,
@@ -180,14 +183,17 @@ class Gateway:
         await secure.listen(port=self._settings.https_port, tls=credentials.tls.listening)
         self._secure = secure
         log.info("serving the aggregated API on port %d", secure.port)
-        await self._serve_web(key=key, proxy=proxy, activity=activity, api=apis.v1.serve)
+        await self._serve_web(key=key, proxy=proxy, activity=activity, fast=fast, api=apis.v1.serve)
         await asyncio.gather(
             activity.run(),
+            *([] if fast is None else [fast.run()]),
             credentials.refresh_forever(interval=self._settings.refresh_seconds),
             self._stop_when_key_changes(key, stop),
         )
 
-    async def _serve_web(self, *, key: bytes, proxy: Proxy, activity: Activity, api: Serve) -> None:
+    async def _serve_web(
+        self, *, key: bytes, proxy: Proxy, activity: Activity, fast: FastPath | None, api: Serve
+    ) -> None:
         settings = self._settings
         previews = settings.site and Previews(
             site=settings.site,
@@ -199,6 +205,7 @@ class Gateway:
             listening=Listening(),
             addressing=self._addressing,
             port_wait_seconds=settings.port_wait_seconds,
+            fast=fast,
         )
         web = WebDoor(
             settings=settings,
@@ -209,9 +216,12 @@ class Gateway:
         )
         self._web_door = Door(name=WEB, serve=web.serve, audit=self._audit, metrics=self._metrics)
         listener = Listener(self._web_door.handle, max_connections=settings.max_connections)
-        await listener.listen(port=settings.http_port)
+        if settings.sockets:
+            await listener.listen_at(f"{settings.sockets}/{WEB_SOCKET}")
+        else:
+            await listener.listen(port=settings.http_port)
         self._web = listener
-        log.info("serving previews on port %d", listener.port)
+        log.info("serving previews on %s", f"port {listener.port}" if listener.port else WEB_SOCKET)
 
     async def _stop_when_key_changes(self, key: bytes, stop: asyncio.Event) -> None:
         """New runtimes refuse the old key's credentials. Kubernetes starts us again, with the new key."""
@@ -233,9 +243,13 @@ class Gateway:
         log.info("draining: %d requests under way", sum(door.under_way for door in doors))
         # Endpoints and API server learn of it only now. Until then a closed port would be a refused request.
         await asyncio.sleep(self._settings.drain_delay_seconds)
-        for listener in (self._secure, self._web):
-            if listener is not None:
-                listener.stop_accepting()
+        if self._secure is not None:
+            self._secure.stop_accepting()
+        if self._settings.sockets:
+            # HAProxy stops at the same time, and hands over what it has accepted until then.
+            await asyncio.sleep(HAND_OVER_SECONDS)
+        if self._web is not None:
+            self._web.stop_accepting()
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(
                 asyncio.gather(*(door.idle.wait() for door in doors)), self._settings.drain_seconds

@@ -113,6 +113,10 @@ class Listener(web.Server):
                 listening.setsockopt(*option)
         self.port = self._socket.sockets[0].getsockname()[1]
 
+    async def listen_at(self, path: str) -> None:
+        """On a Unix socket, where only those come who may enter its folder."""
+        self._socket = await asyncio.get_running_loop().create_unix_server(self, path, backlog=BACKLOG)
+
     def stop_accepting(self) -> None:
         """Connections that are open go on; those with nothing under way are closed."""
         if self._socket is not None:

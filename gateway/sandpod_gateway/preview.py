@@ -18,6 +18,7 @@ from .activity import Activity
 from .addresses import Address
 from .audit import Exchange
 from .errors import BadRequest, NobodyListens, NotAllowed, NotFound, PodLeaving, Refusal, Unauthenticated
+from .fastpath.path import FastPath
 from .listening import Listening
 from .proxy import Order, Proxy, Runtime
 from .resolver import Resolver
@@ -60,6 +61,7 @@ class Previews:
         listening: Listening,
         addressing: Addressing,
         port_wait_seconds: float,
+        fast: FastPath | None = None,
     ) -> None:
         self._site = site
         self._table = table
@@ -69,6 +71,7 @@ class Previews:
         self._listening = listening
         self._addressing = addressing
         self._port_wait = port_wait_seconds
+        self._fast = fast
         # Kept, because deriving them costs more than anything else that is done for a request here.
         self._token = lru_cache(maxsize=_DERIVED)(partial(_token, key))
         self._credential = lru_cache(maxsize=_DERIVED)(partial(_credential, key))
@@ -119,12 +122,23 @@ class Previews:
             )
             try:
                 with self._activity.of(runtime, exchange):
-                    return await self._forward(body, order, address, exchange, target, patience)
+                    answer = await self._forward(body, order, address, exchange, target, patience)
             except PodLeaving as leaving:
                 self._resolver.did_not_take_it(route, leaving, patience)
                 if not body.resendable:
                     raise
                 exchange.resent += 1
+            else:
+                if self._fast is not None:
+                    self._fast.served(
+                        host=host,
+                        key=target.key,
+                        route=route,
+                        port=target.port,
+                        runtime=runtime,
+                        address=address,
+                    )
+                return answer
 
     async def _forward(
         self,

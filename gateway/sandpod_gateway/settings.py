@@ -24,6 +24,10 @@ class Settings(BaseModel):
     operator_canary_port: int = Field(default=9091, ge=1, le=65535)
     # Previews and the API for bearer tokens; 0 in tests: whatever is free
     http_port: int = Field(default=8080, ge=0, le=65535)
+    # The folder of the sockets that are shared with HAProxy, which then listens on the port above for us, and
+    # the map in it that we fill. Empty: there is none.
+    sockets: str = ""
+    haproxy_map: str = "/haproxy/hosts.map"
     # Where previews live; None when the platform team wants none
     site: Site | None = Site()
     log_level: Literal["debug", "info", "warning", "error"] = "info"

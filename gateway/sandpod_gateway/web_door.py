@@ -34,9 +34,13 @@ class WebDoor:
         self._api = api
         self._health = health
         self._draining = draining
+        self._behind_haproxy = bool(settings.sockets)
 
     async def serve(self, request: web.BaseRequest, exchange: Exchange) -> web.StreamResponse:
         exchange.keep_alive = not self._draining()
+        if self._behind_haproxy:
+            # Written by HAProxy, which has taken away what the client said of itself.
+            exchange.source = request.headers.get("X-Forwarded-For", "")
         host = host_of(request)
         if self._site is not None and self._previews is not None and self._site.covers(host):
             return await self._previews.serve(request, host, exchange)

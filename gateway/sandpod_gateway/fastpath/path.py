@@ -19,6 +19,7 @@ from ..leases import Leases
 from ..metrics import Metrics
 from ..proxy import Runtime
 from ..routes import ExposedPort, Key, Route, RouteTable
+from ..settings import Settings
 from .admin import Admin, Unavailable
 from .entry import NOTHING, Entry
 
@@ -32,6 +33,9 @@ _RENEW: Final = 0.2
 # Between two attempts to reach HAProxy
 _AGAIN_SECONDS: Final = 1.0
 _COUNT_SECONDS: Final = 5.0
+# In the folder that is shared with HAProxy; its configuration has the same names.
+WEB_SOCKET: Final = "web.sock"
+_ADMIN_SOCKET: Final = "admin.sock"
 
 
 class FastPath:
@@ -214,3 +218,16 @@ class FastPath:
         self._entries.pop(entry.host, None)
         if all(each.runtime.pod_uid != entry.runtime.pod_uid for each in self._entries.values()):
             self._renewed.pop(entry.runtime.pod_uid, None)
+
+
+def fast_path(*, settings: Settings, leases: Leases, table: RouteTable, metrics: Metrics) -> FastPath | None:
+    """None where there is no HAProxy."""
+    if not settings.sockets:
+        return None
+    return FastPath(
+        admin=Admin(socket=f"{settings.sockets}/{_ADMIN_SOCKET}", map_file=settings.haproxy_map),
+        leases=leases,
+        lease_seconds=settings.lease_seconds,
+        table=table,
+        metrics=metrics,
+    )

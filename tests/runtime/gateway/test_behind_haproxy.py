@@ -1,0 +1,76 @@
+"""The whole gateway behind a real HAProxy: a preview that is asked for twice goes straight to its program."""
+
+import asyncio
+import tempfile
+from collections.abc import Generator
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+from aiohttp import web
+
+from tests.support.gateway_harness import Harness
+from tests.support.haproxy import FOLDER, HAProxy
+
+
+@pytest.fixture
+def haproxy() -> Generator[HAProxy]:
+    with tempfile.TemporaryDirectory(prefix="sandpod-") as folder:
+        running = HAProxy(Path(folder))
+        yield running
+        running.kill()
+
+
+@pytest_asyncio.fixture
+async def gateway(built: Harness, haproxy: HAProxy) -> Harness:
+    await haproxy.listening()
+    await built.start(sockets=str(haproxy.folder), haproxy_map=str(FOLDER / "hosts.map"))
+    return built
+
+
+async def echo(request: web.BaseRequest) -> web.StreamResponse:
+    return web.Response(text=f"{request.raw_path} for {request.headers['X-Forwarded-For']}")
+
+
+async def test_a_preview_that_is_in_use_does_not_pass_the_python_process(
+    gateway: Harness, haproxy: HAProxy
+) -> None:
+    await gateway.raw_runtime()
+    await gateway.expose("hello", {"port": 8080})
+    host = gateway.preview_host("hello")
+    await gateway.program(echo)
+
+    async with asyncio.timeout(20):
+        while True:
+            answer = await haproxy.get("/path?x", host=host, headers="X-Forwarded-For: 6.6.6.6\r\n")
+            assert answer.endswith(b"/path?x for 127.0.0.1"), answer
+            passed = (await haproxy.admin.answered())["2xx"]
+            if passed >= 3:
+                return
+
+
+async def test_a_port_that_is_taken_back_is_closed_everywhere(gateway: Harness, haproxy: HAProxy) -> None:
+    await gateway.raw_runtime()
+    await gateway.expose("hello", {"port": 8080})
+    host = gateway.preview_host("hello")
+    await gateway.program(echo)
+    async with asyncio.timeout(20):
+        while not (await haproxy.admin.answered())["2xx"]:
+            await haproxy.get(host=host)
+
+    await gateway.expose("hello", {"port": 9999})
+
+    async with asyncio.timeout(5):
+        while not (await haproxy.get(host=host)).startswith(b"HTTP/1.1 404"):
+            pass
+    passed = (await haproxy.admin.answered())["2xx"]
+    assert (await haproxy.get(host=host)).startswith(b"HTTP/1.1 404")
+    assert (await haproxy.admin.answered())["2xx"] == passed
+
+
+async def test_the_address_of_a_client_is_the_one_that_haproxy_saw(
+    gateway: Harness, haproxy: HAProxy
+) -> None:
+    await haproxy.get("/v1/namespaces/default/sandboxes", host="api", headers="X-Forwarded-For: 6.6.6.6\r\n")
+
+    assert '"source":"127.0.0.1"' in gateway.log.getvalue()
