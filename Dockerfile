@@ -50,6 +50,9 @@ COPY gateway/sandpod_gateway /app/sandpod_gateway
 RUN python3 -m compileall -q -f --invalidation-mode unchecked-hash /app
 
 FROM python AS gateway
+RUN --mount=type=secret,id=ca --mount=type=bind,source=hack/images/apt-install,target=/apt-install \
+    /apt-install haproxy
+COPY gateway/haproxy /haproxy
 COPY --from=gateway-dependencies /app /app
 COPY --from=gateway-code /app /app
 ENV PYTHONPATH=/app PYTHONSAFEPATH=1 PYTHONDONTWRITEBYTECODE=1 PYTHONUNBUFFERED=1

@@ -30,7 +30,13 @@ IMAGES = (
         inputs=("requirements/operator.lock", "crds/sandpod_crds", "operator/sandpod_operator"),
     ),
     Image(
-        name="gateway", inputs=("requirements/gateway.lock", "crds/sandpod_crds", "gateway/sandpod_gateway")
+        name="gateway",
+        inputs=(
+            "requirements/gateway.lock",
+            "crds/sandpod_crds",
+            "gateway/sandpod_gateway",
+            "gateway/haproxy",
+        ),
     ),
     Image(name="runtime", inputs=("requirements/runtime.lock", "runtime")),
     Image(name="sandbox", inputs=("requirements/runtime.lock", "runtime", "hack/images/sandbox")),

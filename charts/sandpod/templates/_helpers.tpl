@@ -113,6 +113,7 @@ annotations:
   "operatorHost" (printf "%s-operator.%s.svc" $name .Release.Namespace)
   "authorizationCacheSeconds" .Values.gateway.authorizationCacheSeconds
   "logLevel" .Values.gateway.logLevel
+  "sockets" (ternary "/run/sandpod" "" .Values.gateway.fastPath.enabled)
   ) .Values.gateway.limits | toJson -}}
 {{- end -}}
 
@@ -178,7 +179,15 @@ spec:
       terminationMessagePolicy: FallbackToLogsOnError
       volumeMounts:
         - {name: tmp, mountPath: /tmp}
+        {{- if $values.fastPath }}{{ if $values.fastPath.enabled }}
+        - {name: sockets, mountPath: /run/sandpod}
+    {{- include "sandpod.haproxy" $root | nindent 4 }}
+        {{- end }}{{ end }}
   volumes:
+    {{- if $values.fastPath }}{{ if $values.fastPath.enabled }}
+    - name: sockets
+      emptyDir: {medium: Memory, sizeLimit: 1Mi}
+    {{- end }}{{ end }}
     # The root file system is read-only; Python and its libraries expect a place for temporary files.
     - name: tmp
       emptyDir: {medium: Memory, sizeLimit: 16Mi}

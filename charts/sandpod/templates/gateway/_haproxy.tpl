@@ -1,0 +1,40 @@
+{{/* The second container of the gateway's pod: gateway/haproxy/run says what each variable is for. */}}
+{{- define "sandpod.haproxy" -}}
+{{- $fast := .Values.gateway.fastPath -}}
+- name: haproxy
+  image: {{ include "sandpod.image" (list . "gateway") }}
+  imagePullPolicy: {{ .Values.images.pullPolicy }}
+  command: [/haproxy/run]
+  env:
+    - {name: SANDPOD_THREADS, value: {{ $fast.threads | quote }}}
+    - {name: SANDPOD_MAX_CONNECTIONS, value: {{ $fast.maxConnections | quote }}}
+    - {name: SANDPOD_CONNECTIONS_PER_SOURCE, value: {{ $fast.maxConnectionsPerSource | quote }}}
+    - {name: SANDPOD_REQUESTS_PER_SANDBOX, value: {{ .Values.gateway.limits.maxRequestsPerSandbox | quote }}}
+    - {name: SANDPOD_SCHEME, value: {{ dig "scheme" "http" (default dict .Values.previews) | quote }}}
+    {{- with $fast.trustedProxies }}
+    - {name: SANDPOD_TRUSTED_PROXIES, value: {{ join " " . | quote }}}
+    {{- end }}
+  ports:
+    - {name: http, containerPort: 8080}
+    - {name: alive, containerPort: 8081}
+  readinessProbe:
+    httpGet: {path: /, port: alive}
+    periodSeconds: 1
+    timeoutSeconds: 2
+    failureThreshold: 3
+  livenessProbe:
+    httpGet: {path: /, port: alive}
+    initialDelaySeconds: 20
+    periodSeconds: 10
+    timeoutSeconds: 5
+    failureThreshold: 3
+  resources:
+    {{- toYaml $fast.resources | nindent 4 }}
+  securityContext:
+    allowPrivilegeEscalation: false
+    readOnlyRootFilesystem: true
+    capabilities: {drop: [ALL]}
+  terminationMessagePolicy: FallbackToLogsOnError
+  volumeMounts:
+    - {name: sockets, mountPath: /run/sandpod}
+{{- end -}}
