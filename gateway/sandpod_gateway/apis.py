@@ -18,8 +18,8 @@ from .settings import Settings
 from .subresources import Subresources
 from .v1 import V1Api
 
-# Requests that are passed on to the API server, of one user and of all: watches are among them, and the bodies of
-# the others are in memory.
+# Requests that are passed on to the API server, of one user and of all: watches are among them, and of the
+# others the bodies are in memory.
 PASSED_ON_EACH: Final = 32
 PASSED_ON: Final = 256
 

@@ -205,6 +205,7 @@ class Gateway:
             listening=Listening(),
             addressing=self._addressing,
             port_wait_seconds=settings.port_wait_seconds,
+            tenants=self._tenants,
             fast=fast,
         )
         web = WebDoor(

@@ -21,6 +21,7 @@ from .errors import BadRequest, NobodyListens, NotAllowed, NotFound, PodLeaving,
 from .fastpath.path import FastPath
 from .listening import Listening
 from .proxy import Order, Proxy, Runtime
+from .rates import Places
 from .resolver import Resolver
 from .routes import ExposedPort, Key, Route, RouteTable
 from .tunnel import wants_tunnel
@@ -61,6 +62,7 @@ class Previews:
         listening: Listening,
         addressing: Addressing,
         port_wait_seconds: float,
+        tenants: Places,
         fast: FastPath | None = None,
     ) -> None:
         self._site = site
@@ -71,6 +73,7 @@ class Previews:
         self._listening = listening
         self._addressing = addressing
         self._port_wait = port_wait_seconds
+        self._tenants = tenants
         self._fast = fast
         # Kept, because deriving them costs more than anything else that is done for a request here.
         self._token = lru_cache(maxsize=_DERIVED)(partial(_token, key))
@@ -121,7 +124,7 @@ class Previews:
                 to_client=preview_headers.to_browser,
             )
             try:
-                with self._activity.of(runtime, exchange):
+                with self._tenants.enter(target.key[0]), self._activity.of(runtime, exchange):
                     answer = await self._forward(body, order, address, exchange, target, patience)
             except PodLeaving as leaving:
                 self._resolver.did_not_take_it(route, leaving, patience)

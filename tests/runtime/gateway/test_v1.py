@@ -324,6 +324,29 @@ async def test_one_namespace_cannot_take_all_the_requests_to_sandboxes(built: Ha
     assert (await other).status != 429
 
 
+async def test_previews_of_a_namespace_share_its_places_with_its_requests_to_the_api(built: Harness) -> None:
+    await built.start(max_requests_per_namespace=1)
+    let_go, entered = asyncio.Event(), asyncio.Event()
+
+    async def hold(request: web.BaseRequest) -> web.StreamResponse:
+        entered.set()
+        await let_go.wait()
+        return web.Response(text="ok")
+
+    await built.runtime(hold)
+    await built.program(hold)
+    await built.expose("hello", {"port": 8080})
+    held = asyncio.create_task(built.preview("GET", host=built.preview_host("hello")))
+    await asyncio.wait_for(entered.wait(), 5)
+
+    refused = await built.v1("GET", f"{V1}/hello/proxy/api/ping")
+    preview = await built.preview("GET", host=built.preview_host("hello"))
+    let_go.set()
+
+    assert (refused.status, preview.status) == (429, 429)
+    assert (await held).status == 200
+
+
 async def test_a_websocket_goes_through_this_door_too(hello: Harness) -> None:
     async def echo(request: web.BaseRequest) -> web.StreamResponse:
         socket = web.WebSocketResponse()
