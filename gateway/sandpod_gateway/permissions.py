@@ -50,8 +50,8 @@ def permission_for(*, method: str, path: str, upgrade: bool) -> Permission:
     if segments[:2] == ["api", "prove"]:
         raise NotFound("api/prove is between the gateway, the operator and the runtime")
     if segments[:2] == ["api", "lifecycle"] and method not in READING:
-        # Who may run commands may not for that reason decide when the sandbox sleeps: its spec does.
-        raise NotFound("api/lifecycle can be read here; how a sandbox sleeps is set in its spec")
+        # Who may run commands may not for that reason decide when the sandbox sleeps.
+        raise NotFound("api/lifecycle can be read here; to put the sandbox to sleep, POST to its sleep")
     # A socket is two-way from the first byte on: `get` alone, which viewers have, must not open a terminal.
     verb = "create" if upgrade else VERBS.get(method, "create")
     # Raw, as the runtime's router matches it: no escape turns one of its paths into another sub-resource's.

@@ -1,5 +1,5 @@
 """What the state of a sandbox means for a request that wants in, and the only thing that the gateway ever
-writes: the annotation that asks for a wake, once for all requests that wait.
+writes by itself: the annotation that asks for a wake, once for all requests that wait.
 """
 
 import asyncio
