@@ -64,9 +64,9 @@ class AggregatedApi:
                 "the log of a sandbox's pod is not here: `kubectl logs` has it, and "
                 "`GET proxy/api/process/ID/logs` that of a process in the sandbox"
             )
-        exchange.namespace, exchange.sandbox = found["namespace"], found["name"]
         # Not for discovery, which is the API server's own wish.
         self._rates.admit_source(exchange.source)
+        exchange.namespace, exchange.sandbox = found["namespace"], found["name"]
         self._rates.admit_user(identity.user)
         call = Call(
             identity=identity,
