@@ -11,6 +11,7 @@ from tests.bench import (
     footprint,
     loopback,
     pods,
+    previews,
     race,
     runtime_start,
     transfers,
@@ -35,6 +36,11 @@ def main() -> None:
         help="only the runtime on loopback: needs no cluster, not published",
     )
     parser.add_argument(
+        "--previews",
+        action="store_true",
+        help="only previews through HAProxy and the gateway on loopback, beside nginx, not published",
+    )
+    parser.add_argument(
         "--race",
         type=int,
         nargs="?",
@@ -45,6 +51,9 @@ def main() -> None:
     options = parser.parse_args()
     if options.race:
         print(table([_race(options.race)]))
+        return
+    if options.previews:
+        print(table(previews.measure()))
         return
     if options.loopback:
         print(table(_without_a_cluster(options.rounds)))
@@ -89,7 +98,7 @@ def _race(rounds: int) -> Section:
 
 
 def _without_a_cluster(rounds: int) -> list[Section]:
-    return [*loopback.measure(rounds=rounds * 10), *transfers.measure()]
+    return [*loopback.measure(rounds=rounds * 10), *transfers.measure(), *previews.measure()]
 
 
 def _default_image() -> str:

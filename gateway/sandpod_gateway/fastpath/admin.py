@@ -7,6 +7,7 @@ import contextlib
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import Final
 
 # It answers in less than a millisecond; one that does not answer for so long does not serve either.
@@ -114,12 +115,13 @@ def traffic_in(text: str) -> dict[str, Traffic]:
 
 def sessions_to(text: str, *, addresses: set[str]) -> list[str]:
     """Of `show sess all`: the ids of those that have reached one of these pods."""
+    found: list[str] = []
     heads = list(_SESSION.finditer(text))
-    ends = [head.start() for head in heads[1:]] + [len(text)]
-    servers = (
-        (head["id"], _SERVER.search(text, head.end(), end)) for head, end in zip(heads, ends, strict=True)
-    )
-    return [name for name, server in servers if server is not None and server["address"] in addresses]
+    for head, after in zip_longest(heads, heads[1:]):
+        server = _SERVER.search(text, head.end(), len(text) if after is None else after.start())
+        if server is not None and server["address"] in addresses:
+            found.append(head["id"])
+    return found
 
 
 def codes_in(text: str) -> dict[str, int]:
