@@ -8,6 +8,7 @@ import math
 import time
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Generator
+from functools import lru_cache
 from typing import Final
 
 from .errors import TooMany
@@ -113,6 +114,8 @@ def seconds(wait: float) -> int:
     return max(math.ceil(wait), 1)
 
 
+# Reading an address costs more than all the rest that is done here for a request.
+@lru_cache(maxsize=4096)
 def network_of(source: str) -> str:
     """Whose address it is: of IPv6, one customer has 2**64 at least."""
     try:
