@@ -20,7 +20,12 @@ if [ -n "$(helm list --namespace "$namespace" --pending --short)" ]; then
   echo "an earlier install did not end: taking it back" >&2
   helm rollback sandpod --namespace "$namespace" >/dev/null || helm uninstall sandpod --namespace "$namespace" >/dev/null
 fi
-helm upgrade sandpod charts/sandpod --install --namespace "$namespace" --values build/images.yaml \
+# kind maps a port of this machine to this NodePort, so that preview URLs open here as they are, without an ingress
+# controller.
+web=(--set gateway.service.type=NodePort,gateway.service.nodePort=30080)
+mapped=$(docker port "$SANDPOD_CLUSTER-control-plane" 30080/tcp 2>/dev/null | head -n 1 || true)
+[ -z "$mapped" ] || web+=(--set "previews.port=${mapped##*:}")
+helm upgrade sandpod charts/sandpod --install --namespace "$namespace" --values build/images.yaml "${web[@]}" \
   --wait --timeout 120s "$@" >/dev/null
 helm=$((SECONDS - start))
 kubectl wait apiservice/v1alpha1.run.sandpod.dev --for=condition=Available --timeout=60s >/dev/null

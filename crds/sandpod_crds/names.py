@@ -67,6 +67,8 @@ LABEL_MANAGED_BY: Final = "app.kubernetes.io/managed-by"
 LABEL_INSTANCE: Final = "app.kubernetes.io/instance"
 LABEL_VERSION: Final = "app.kubernetes.io/version"
 LABEL_SANDBOX_UID: Final = f"{GROUP}/sandbox-uid"
+# On an Ingress, which is not where its sandbox is.
+LABEL_SANDBOX_NAMESPACE: Final = f"{GROUP}/sandbox-namespace"
 LABEL_POOL_UID: Final = f"{GROUP}/pool-uid"
 # What a NetworkPolicy selects pods by: the UID of the sandbox or the pool that the policy is of.
 LABEL_NETWORK: Final = f"{GROUP}/network"
@@ -76,6 +78,7 @@ APP_NAME: Final = "sandpod"
 COMPONENT_SANDBOX: Final = "sandbox"
 COMPONENT_OPERATOR: Final = "operator"
 COMPONENT_GATEWAY: Final = "gateway"
+COMPONENT_PREVIEW: Final = "preview"
 
 ANNOTATION_SPEC_HASH: Final = f"{GROUP}/spec-hash"
 # On a pod: what its sandbox has from the template beyond what the pod itself shows.
@@ -86,12 +89,16 @@ ANNOTATION_BIND_NONCE: Final = f"{GROUP}/bind-nonce"
 # On a Sandbox: any value that it has not had before wakes it.
 ANNOTATION_WAKE: Final = f"{GROUP}/wake-requested-at"
 
-# On a Sandbox: the highest tokenVersion of a port that is exposed no more. What is exposed after it begins above,
-# or the same port would get its old URL back.
+# On a Sandbox: the highest tokenVersion of a port that is exposed no more. What is exposed after it begins
+# above, or the same port would get its old URL back.
 ANNOTATION_TOKEN_VERSION: Final = f"{GROUP}/retired-token-version"
+# On a Sandbox: login links to its private ports that have been used, until they would have expired anyway.
+ANNOTATION_SPENT_LOGINS: Final = f"{GROUP}/spent-logins"
 
 # What the operator watches pods and other children by, on the server's side.
 CHILD_SELECTOR: Final = f"{LABEL_MANAGED_BY}={APP_NAME},{LABEL_COMPONENT}={COMPONENT_SANDBOX}"
+# And the Ingresses of exposed ports.
+PREVIEW_SELECTOR: Final = f"{LABEL_MANAGED_BY}={APP_NAME},{LABEL_COMPONENT}={COMPONENT_PREVIEW}"
 
 
 class Phase(StrEnum):

@@ -36,7 +36,7 @@ nodes:
 - role: control-plane
   extraMounts:
   - {hostPath: "$3", containerPath: /kind/audit/policy.yaml, readOnly: true}$([ "$2" = 0 ] || printf '\n  - %s' "$shared")
-  extraPortMappings:   # an ingress controller's node ports, so that preview URLs open in this machine's browser
+  extraPortMappings:   # the gateway's node port (install.sh) and an ingress controller's: preview URLs open in this machine's browser
   - {containerPort: 30080, hostPort: ${SANDPOD_HTTP_PORT:-$http}, listenAddress: 127.0.0.1}
   - {containerPort: 30443, hostPort: ${SANDPOD_HTTPS_PORT:-$https}, listenAddress: 127.0.0.1}
 YAML

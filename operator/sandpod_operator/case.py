@@ -6,13 +6,14 @@ from collections.abc import Iterable
 from datetime import datetime, timedelta
 from functools import cached_property
 
-from sandpod_crds.models import Sandbox
+from sandpod_crds.models import PortStatus, Sandbox
 from sandpod_crds.names import ANNOTATION_WAKE, ConditionType
 
-from .conditions import Verdict, verdicts
+from .conditions import Verdict, honored
 from .errors import BadPodTemplate
+from .exposure import exposed_ports, preview_verdict
 from .isolation import isolation_of_pod, isolation_verdict
-from .kinds import CLAIM, NETWORK_POLICY
+from .kinds import CLAIM, INGRESS, NETWORK_POLICY
 from .objects import Json, digest
 from .observations import Errand
 from .permission import denial_of
@@ -46,6 +47,11 @@ class Case(Questions):
     def denial(self) -> Denial | None:
         """What a policy has against its next start."""
         return denial_of(self)
+
+    @cached_property
+    def ports(self) -> tuple[PortStatus, ...]:
+        """Those that are exposed, with their URLs."""
+        return exposed_ports(self)
 
     def forbids(self, field: str) -> bool:
         """No change of this field is to work before a start was allowed with it."""
@@ -118,6 +124,7 @@ class Case(Questions):
         """Write the status if it has changed, tell about it, and what else there is to do."""
         if self.knows_files_and_network:
             self.draft.note_claim(self.claim_name if self.pod is None else self.pod.workspace_claim)
+        self.draft.note_ports(self.ports)
         status = self.draft.finish(self._verdicts())
         return Plan(
             status=status,
@@ -132,7 +139,7 @@ class Case(Questions):
 
     def _end_of_refusals(self) -> datetime | None:
         """When what a running or sleeping sandbox was refused is tried again."""
-        refusals = [self.refusal_of(kind) for kind in (CLAIM, NETWORK_POLICY)]
+        refusals = [self.refusal_of(kind) for kind in (CLAIM, NETWORK_POLICY, INGRESS)]
         return earliest(refusal.retry_at for refusal in refusals if refusal is not None)
 
     def ask(self, errand: Errand, *, subject: str = "") -> Ask | None:
@@ -183,13 +190,14 @@ class Case(Questions):
 
     def _verdicts(self) -> Iterable[Verdict]:
         before = {condition.type: condition for condition in self.status.conditions}
-        yield from verdicts(
+        yield honored(
             self.spec,
             overridden=self._overridden(),
             restart_pending=self._restart_pending(),
             # Without a pod, Ready says it.
             denied=self.denial.message if self.pod is not None and self.denial is not None else None,
         )
+        yield preview_verdict(self, before=before.get(ConditionType.PREVIEW_READY))
         earlier = before.get(ConditionType.WORKSPACE_READY)
         found = workspace_verdict(self, before=earlier)
         if found.reason in WORTH_AN_EVENT and earlier is not None and earlier.reason != found.reason:

@@ -1,8 +1,8 @@
-"""What a condition is, and those that follow from the spec alone: which of its fields have an effect in this
-version, and what holds for previews. Nothing that a user sets is ignored in silence.
+"""What a condition is, and the one that follows from the spec alone: which of its fields have an effect.
+Nothing that a user sets is ignored in silence.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from typing import NamedTuple
 
@@ -10,9 +10,6 @@ from sandpod_crds.models import Condition, SandboxSpec
 from sandpod_crds.names import ConditionType
 
 from .reasons import SENTENCES, Names, Reason, sentence
-
-# Fields that the CRD has and this version does not act on.
-NOT_IMPLEMENTED = ("ports",)
 
 
 class Verdict(NamedTuple):
@@ -51,23 +48,13 @@ def condition(
     )
 
 
-def verdicts(
+def honored(
     spec: SandboxSpec, *, overridden: Sequence[str], restart_pending: str | None, denied: str | None = None
-) -> Iterator[Verdict]:
-    yield _honored(spec, overridden=overridden, restart_pending=restart_pending, denied=denied)
-    if spec.ports:
-        yield _not_yet(ConditionType.PREVIEW_READY, "ports: there are no preview URLs")
-    else:
-        yield _good(ConditionType.PREVIEW_READY, Reason.NO_PORTS)
-
-
-def _honored(
-    spec: SandboxSpec, *, overridden: Sequence[str], restart_pending: str | None, denied: str | None
 ) -> Verdict:
-    without_effect = list(_without_effect(spec))
     found: list[tuple[Reason, str]] = []
-    if without_effect:
-        found.append((Reason.NOT_IMPLEMENTED, f"No effect in this version: {', '.join(without_effect)}."))
+    if spec.user == "root" and spec.isolation != "Strict":
+        without_effect = "No effect in this version: user (root needs isolation: Strict)."
+        found.append((Reason.NOT_IMPLEMENTED, without_effect))
     if overridden:
         found.append((Reason.OVERRIDDEN, f"Set by Sandpod, whatever the spec says: {', '.join(overridden)}."))
     if denied is not None:
@@ -75,24 +62,6 @@ def _honored(
     if restart_pending is not None:
         found.append((Reason.RESTART_PENDING, restart_pending))
     if not found:
-        return _good(ConditionType.SPEC_HONORED, Reason.ALL_FIELDS)
+        return Verdict(ConditionType.SPEC_HONORED, True, Reason.ALL_FIELDS, SENTENCES[Reason.ALL_FIELDS])
     message = " ".join(sentence for _, sentence in found)
     return Verdict(ConditionType.SPEC_HONORED, False, found[0][0], message)
-
-
-def _without_effect(spec: SandboxSpec) -> Iterator[str]:
-    fields = type(spec).model_fields
-    for name in NOT_IMPLEMENTED:
-        # An explicit default asks for nothing.
-        if getattr(spec, name) != fields[name].default:
-            yield fields[name].alias or name
-    if spec.user == "root" and spec.isolation != "Strict":
-        yield "user (root needs isolation: Strict)"
-
-
-def _good(condition: ConditionType, reason: Reason) -> Verdict:
-    return Verdict(condition, True, reason, SENTENCES[reason])
-
-
-def _not_yet(condition: ConditionType, what: str) -> Verdict:
-    return Verdict(condition, False, Reason.NOT_IMPLEMENTED, f"This version does not act on {what}.")

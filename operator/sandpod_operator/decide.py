@@ -22,6 +22,7 @@ from .departure import (
     see_it_off,
 )
 from .errors import BadPodTemplate
+from .exposure import expose_the_ports
 from .fence import fence_the_network
 from .kinds import SANDBOX
 from .observations import Errand, Outcome
@@ -50,7 +51,7 @@ def decide(situation: Situation, *, now: datetime, installation: Installation) -
     for phase in PHASES:
         plan = phase(case)
         if plan is not None:
-            return plan
+            return expose_the_ports(plan, case)
     raise AssertionError("the last phase always decides")
 
 

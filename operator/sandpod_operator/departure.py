@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from sandpod_crds.names import LABEL_PROTECTED
 
 from .case import Case
+from .exposure import withdraw
 from .kinds import POD
 from .last_words import LastWords
 from .objects import Json
@@ -23,11 +24,13 @@ PAUSED = "paused"
 
 
 def leave_with_the_sandbox(situation: Situation) -> Plan:
-    """The pod of a sandbox that is gone, or going, goes too. The garbage collector would see to it, later."""
-    pod = situation.pod
+    """The pod of a sandbox that is gone, or going, goes too: the garbage collector would see to it, later.
+    Its previews, which are in another namespace, nobody else would remove.
+    """
+    pod, writes = situation.pod, withdraw(situation.ingresses)
     if pod is None or pod.deleted_at is not None or situation.orphaning:
-        return Plan()
-    return Plan(remove_pod=removal(pod))
+        return Plan(writes=writes)
+    return Plan(writes=writes, remove_pod=removal(pod))
 
 
 def keep_one_pod(case: Case) -> Plan | None:

@@ -28,6 +28,8 @@ class Effective:
     spec: SandboxSpec
     # To be recorded on the pod: the part of the template that works on a running sandbox.
     live: Json | None = None
+    # What it has from its template
+    inherited: Json | None = None
     # Why no sandbox can be made from these two; `spec` is what the pod that is there goes by then, or else
     # the sandbox's own.
     trouble: tuple[Reason, str] | None = None
@@ -37,7 +39,7 @@ def effective_spec(sandbox: Sandbox, source: Source, *, recorded: Json | None) -
     """`recorded` is what a pod that is there says about the template that it was made from."""
     if source.missing is not None:
         kept = _kept(sandbox, source, recorded=recorded)
-        return Effective(spec=kept, trouble=(Reason.TEMPLATE_MISSING, source.missing))
+        return Effective(spec=kept, inherited=recorded, trouble=(Reason.TEMPLATE_MISSING, source.missing))
     if source.template is None:
         return Effective(spec=sandbox.spec)
     live = live_part(source.template)
@@ -49,8 +51,8 @@ def effective_spec(sandbox: Sandbox, source: Source, *, recorded: Json | None) -
         contradiction, spec = _sentence(error), sandbox.spec
     if contradiction is not None:
         kept = _kept(sandbox, source, recorded=recorded)
-        return Effective(spec=kept, trouble=(Reason.INVALID_TEMPLATE, contradiction))
-    return Effective(spec=spec, live=live)
+        return Effective(spec=kept, inherited=recorded, trouble=(Reason.INVALID_TEMPLATE, contradiction))
+    return Effective(spec=spec, live=live, inherited=template)
 
 
 def _kept(sandbox: Sandbox, source: Source, *, recorded: Json | None) -> SandboxSpec:

@@ -4,7 +4,7 @@ the Store, so that the next decision knows it.
 
 import logging
 from collections.abc import Callable
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Protocol
 
 from sandpod_crds import paths
@@ -12,23 +12,28 @@ from sandpod_crds.errors import ApiError, Conflict, NotFound
 from sandpod_crds.models import Sandbox, SandboxStatus
 
 from .cluster import Cluster
-from .kinds import CLAIM, NETWORK_POLICY, POD, SANDBOX, Kind
+from .kinds import CLAIM, INGRESS, NETWORK_POLICY, POD, SANDBOX, Kind
 from .metrics import Metrics
-from .objects import Json, owner_uid, section, uid_of
+from .objects import Json, key_of, owner_uid, section, uid_of
 from .observations import Key
 from .plan import Ask, Notice, Plan, Removal, Verb, Write
 from .pool.pools import Pools
 from .reasons import Reason
-from .refusals import Subject, is_labelled, make_refusal, refusal, stranger
+from .refusals import Subject, is_labelled, make_refusal, refusal, strange_ingress, stranger
 from .status import status_patch, summary
 from .store import Store
 
 log = logging.getLogger(__name__)
 
+# What was made no longer ago than this and is missing again has been taken away by somebody.
+SOON = timedelta(seconds=60)
+MOST_MADE = 10_000
+
 TAKEN = {
     POD.plural: Reason.NAME_TAKEN,
     CLAIM.plural: Reason.CLAIM_TAKEN,
     NETWORK_POLICY.plural: Reason.POLICY_TAKEN,
+    INGRESS.plural: Reason.INGRESS_TAKEN,
 }
 
 
@@ -59,6 +64,8 @@ class Executor:
         self._pools = pools
         self._metrics = metrics
         self._now = now
+        # When a sandbox's object of a kind was last made
+        self._made: dict[tuple[str, Key], datetime] = {}
 
     async def carry_out(self, plan: Plan, *, key: Key, sandbox: Sandbox | None) -> bool:
         """True when something was written, or refused, so that there may be more to decide."""
@@ -77,6 +84,10 @@ class Executor:
                     log.info("%s: %s -> %s", key, summary(sandbox.status), summary(plan.status))
             for notice in plan.notices:
                 self._teller.tell(sandbox, notice)
+        else:
+            # What a sandbox that is gone has left behind is deleted, and nothing else written.
+            for write in plan.writes:
+                changed = await self._delete(write, key=key) or changed
         if plan.remove_pod is not None:
             changed = await self._remove_pod(plan.remove_pod, key=key) or changed
         return changed
@@ -99,14 +110,17 @@ class Executor:
         if write.verb is Verb.CREATE:
             await self._create(write.kind, write.body, key=key, sandbox=sandbox)
         elif write.verb is Verb.DELETE:
-            await self._delete(write, key=key)
+            await self._delete(write, key=key, sandbox=sandbox)
         else:
             await self._change(write, key=key, sandbox=sandbox)
 
     async def _create(self, kind: Kind, body: Json, *, key: Key, sandbox: Sandbox) -> None:
+        # No garbage collector takes previews.
+        if kind is not INGRESS and self._made_just_now(kind, key) and not await self._is_there(sandbox, key):
+            return
         self._metrics.api_writes.add(verb="create", resource=kind.plural)
         try:
-            created = await self._cluster.create(kind.path(key.namespace), body)
+            created = await self._cluster.create(kind.path(body["metadata"]["namespace"]), body)
         except Conflict as error:
             if not error.already_exists:
                 raise
@@ -116,10 +130,35 @@ class Executor:
         else:
             self._store.drop_refusal(key, kind.plural)
             self._store.cache(kind).learn(created)
+            self._note_made(kind, key)
+
+    def _made_just_now(self, kind: Kind, key: Key) -> bool:
+        made_at = self._made.get((kind.plural, key))
+        return made_at is not None and self._now() - made_at < SOON
+
+    def _note_made(self, kind: Kind, key: Key) -> None:
+        self._made.pop((kind.plural, key), None)
+        self._made[kind.plural, key] = self._now()
+        if len(self._made) > MOST_MADE:
+            del self._made[next(iter(self._made))]
+
+    async def _is_there(self, sandbox: Sandbox, key: Key) -> bool:
+        """Asked when something of it has vanished at once. The garbage collector may know of a deletion that
+        no watch has told us yet, and would take away whatever we make.
+        """
+        uid = sandbox.metadata.uid
+        try:
+            found = await self._cluster.get(paths.sandboxes(*key))
+        except NotFound:
+            found = None
+        if found is not None and uid_of(found) == uid:
+            return True
+        self._store.deleted(SANDBOX, key, uid=uid)
+        return False
 
     async def _look_at_the_other(self, kind: Kind, body: Json, *, key: Key, sandbox: Sandbox) -> None:
         """One of that name exists: ours, from a create whose answer was lost, or somebody else's."""
-        path = kind.path(key.namespace, body["metadata"]["name"])
+        path = kind.path(*key_of(body))
         try:
             found = await self._cluster.get(path)
             if owner_uid(found) == sandbox.metadata.uid and not is_labelled(found):
@@ -129,7 +168,10 @@ class Executor:
                 self._store.cache(kind).observe(found)
         except NotFound:
             return
-        why = stranger(found, sandbox_uid=sandbox.metadata.uid, heirless=kind is not POD)
+        if kind is INGRESS:
+            why = strange_ingress(found, body)
+        else:
+            why = stranger(found, sandbox_uid=sandbox.metadata.uid, heirless=kind is not POD)
         if why is None:
             self._store.drop_refusal(key, kind.plural)
             # Also one that we believed gone: not to take note would be to create it again and again.
@@ -145,7 +187,8 @@ class Executor:
         self._store.put_refusal(key, refused, kind.plural)
 
     async def _change(self, write: Write, *, key: Key, sandbox: Sandbox) -> None:
-        path = write.kind.path(key.namespace, write.name)
+        where = _place(write, key)
+        path = write.kind.path(*where)
         self._metrics.api_writes.add(verb=write.verb.value, resource=write.kind.plural)
         try:
             written = await self._cluster.patch(path, write.body)
@@ -154,7 +197,7 @@ class Executor:
             if uid is None:
                 raise
             # Gone meanwhile; to believe the watch, which is about to say so, would be to try again at once.
-            self._store.deleted(write.kind, Key(key.namespace, write.name), uid=uid)
+            self._store.deleted(write.kind, where, uid=uid)
         except ApiError as error:
             self._refuse(error, write.kind, key=key, sandbox=sandbox)
         else:
@@ -186,10 +229,18 @@ class Executor:
         self._metrics.progress.record(sandbox, status, now=self._now())
         return True
 
-    async def _delete(self, write: Write, *, key: Key) -> None:
+    async def _delete(self, write: Write, *, key: Key, sandbox: Sandbox | None = None) -> bool:
         assert write.uid is not None
-        where = Key(key.namespace, write.name)
-        await self._delete_object(write.kind, where, uid=write.uid, version=write.version)
+        try:
+            return await self._delete_object(
+                write.kind, _place(write, key), uid=write.uid, version=write.version
+            )
+        except ApiError as error:
+            # A sandbox goes on when nobody may delete its previews.
+            if write.kind is not INGRESS or sandbox is None:
+                raise
+            self._refuse(error, INGRESS, key=key, sandbox=sandbox)
+            return True
 
     async def _remove_pod(self, removal: Removal, *, key: Key) -> bool:
         where = Key(key.namespace, removal.name)
@@ -230,14 +281,20 @@ class Executor:
         return True
 
 
+def _place(write: Write, key: Key) -> Key:
+    return Key(write.namespace or key.namespace, write.name)
+
+
 def _subject(kind: Kind, sandbox: Sandbox) -> Subject:
     has_template = sandbox.spec.pod_template is not None
     invalid = {
         POD: Reason.INVALID_POD_TEMPLATE if has_template else Reason.INVALID_POD,
         CLAIM: Reason.INVALID_CLAIM,
+        INGRESS: Reason.INGRESS_REFUSED,
     }
     return Subject(
         uid=sandbox.metadata.uid,
         generation=sandbox.metadata.generation,
         invalid=invalid.get(kind, Reason.INVALID_POD),
+        dispensable=kind is INGRESS,
     )

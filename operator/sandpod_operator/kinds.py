@@ -10,8 +10,10 @@ from sandpod_crds.names import (
     CHILD_SELECTOR,
     GROUP,
     LABEL_INSTANCE,
+    LABEL_SANDBOX_NAMESPACE,
     POLICIES,
     POOLS,
+    PREVIEW_SELECTOR,
     SANDBOX_KIND,
     SANDBOXES,
     TEMPLATES,
@@ -83,6 +85,13 @@ def _labelled(child: Json, _: "Cache") -> Sandboxes:
     return (Key(key_of(child).namespace, name),) if name else ()
 
 
+def _of_preview(ingress: Json, _: "Cache") -> Sandboxes:
+    """In whatever namespace: others who may write Ingresses can cause a look at a sandbox, and no more."""
+    labels = section(ingress["metadata"], "labels")
+    namespace, name = labels.get(LABEL_SANDBOX_NAMESPACE), labels.get(LABEL_INSTANCE)
+    return (Key(namespace, name),) if namespace and name else ()
+
+
 def _of_claim(claim: Json, sandboxes: "Cache") -> Sandboxes:
     """Also the sandbox that waits because its claim's name is taken."""
     key = key_of(claim)
@@ -128,6 +137,14 @@ NETWORK_POLICY: Final = Kind(
     concerns=_labelled,
     selector=CHILD_SELECTOR,
 )
+INGRESS: Final = Kind(
+    group="networking.k8s.io",
+    version="v1",
+    plural="ingresses",
+    slim=slim_object,
+    concerns=_of_preview,
+    selector=PREVIEW_SELECTOR,
+)
 TEMPLATE: Final = Kind(
     group=GROUP, version=VERSION, plural=TEMPLATES, slim=slim_object, concerns=_of_namespace
 )
@@ -136,4 +153,4 @@ POOL: Final = Kind(group=GROUP, version=VERSION, plural=POOLS, slim=slim_object,
 POLICY: Final = Kind(group=GROUP, version=VERSION, plural=POLICIES, slim=slim_object, concerns=_all)
 NAMESPACE: Final = Kind(group="", version="v1", plural="namespaces", slim=slim_namespace, concerns=_inside)
 
-KINDS: Final = (SANDBOX, POD, CLAIM, NETWORK_POLICY, TEMPLATE, POOL, POLICY, NAMESPACE)
+KINDS: Final = (SANDBOX, POD, CLAIM, NETWORK_POLICY, INGRESS, TEMPLATE, POOL, POLICY, NAMESPACE)

@@ -53,6 +53,8 @@ class Write:
     verb: Verb
     kind: Kind
     name: str
+    # Where; without one, beside the sandbox.
+    namespace: str | None = None
     body: Json = field(default_factory=Json)
     # For a deletion: of this very object, and with a version only as long as nobody has changed it.
     uid: str | None = None

@@ -43,6 +43,7 @@ class Questions:
         self.namesake = situation.namesake
         self.surplus = situation.surplus
         self.network_policy = situation.network_policy
+        self.ingresses = situation.ingresses
         self.rules = situation.rules
         self.installation = installation
         self.settings = installation.settings

@@ -79,6 +79,11 @@ class Reason(StrEnum):
     OVERRIDDEN = "Overridden"
     RESTART_PENDING = "RestartPending"
     NO_PORTS = "NoPorts"
+    EXPOSED = "Exposed"
+    EXPOSING = "Exposing"
+    NO_PREVIEWS = "NoPreviews"
+    INGRESS_TAKEN = "IngressTaken"
+    INGRESS_REFUSED = "IngressRefused"
     STANDARD = "Standard"
     STRICT = "Strict"
     INCOMPLETE = "Incomplete"
@@ -234,6 +239,14 @@ SENTENCES: Final[dict[Reason, str]] = {
     **dict.fromkeys(COLD, "{detail}"),
     Reason.SURPLUS_POD: "The pod {word} is one too many and is removed.",
     Reason.NO_PORTS: "No port is to be exposed.",
+    Reason.EXPOSED: "Each port has its URL in status.ports, which answers when a program listens there.",
+    Reason.EXPOSING: "The Ingress of a port is going away; another one takes its place.",
+    Reason.NO_PREVIEWS: "This installation has no preview URLs (previews.mode is None), so that ports cannot "
+    "be exposed. Take them out of spec.ports, or ask whoever runs the cluster.",
+    Reason.INGRESS_TAKEN: "The Ingress of a port is there already and is not this sandbox's: {detail} Ask "
+    "whoever runs the cluster to delete it; it is tried again by itself.",
+    Reason.INGRESS_REFUSED: "The API server does not take the Ingress of a port: {detail} Ask whoever runs "
+    "the cluster; it is tried again by itself.",
     Reason.NOT_ENFORCED: "The cluster does not enforce NetworkPolicies: whatever spec.network says, the "
     "sandbox reaches the cluster's own addresses and other sandboxes, and they reach it. Install a network "
     "plugin that enforces them; that is noticed within an hour.",

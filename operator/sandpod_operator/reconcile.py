@@ -68,7 +68,13 @@ class Reconciler:
     async def reconcile(self, key: Key) -> None:
         self._metrics.reconciles.add()
         for _ in range(MOST_STEPS):
-            situation = look(self._store, key, pools=self._pools, enforcement=self._enforcement())
+            situation = look(
+                self._store,
+                key,
+                pools=self._pools,
+                system_namespace=self._installation.settings.system_namespace,
+                enforcement=self._enforcement(),
+            )
             if situation.sandbox is not None:
                 self._metrics.progress.see(situation.sandbox, now=self._now())
             plan = decide(situation, now=self._now(), installation=self._installation)

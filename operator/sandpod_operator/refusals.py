@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from sandpod_crds.errors import ApiError, Conflict, Forbidden, Gone, NotFound, Throttled, Unavailable
-from sandpod_crds.names import APP_NAME, LABEL_MANAGED_BY, SANDBOX_KIND
+from sandpod_crds.names import APP_NAME, LABEL_MANAGED_BY, LABEL_VERSION, SANDBOX_KIND
 
 from .objects import Json, controller, entries, section
 from .observations import Refusal
@@ -26,6 +26,8 @@ PAUSES = {
     Reason.INVALID_CLAIM: LONGEST_PAUSE,
     Reason.CLAIM_TAKEN: timedelta(seconds=5),
     Reason.POLICY_TAKEN: timedelta(seconds=5),
+    Reason.INGRESS_TAKEN: timedelta(seconds=5),
+    Reason.INGRESS_REFUSED: timedelta(seconds=15),
 }
 LONGEST_MESSAGE = 2000
 
@@ -37,11 +39,16 @@ class Subject:
     uid: str
     generation: int
     invalid: Reason = Reason.INVALID_POD
+    # Of an object that the sandbox can do without: an admission webhook that is down must not hold it up.
+    dispensable: bool = False
 
 
 def refusal(error: ApiError, *, subject: Subject, now: datetime, before: Refusal | None) -> Refusal | None:
     """None when the error says nothing about the pod: then the same request may work in a moment."""
-    reason = _reason(error, invalid=subject.invalid)
+    if subject.dispensable and "failed calling webhook" in error.message:
+        reason = subject.invalid
+    else:
+        reason = _reason(error, invalid=subject.invalid)
     if reason is None:
         return None
     return make_refusal(reason, error.message, subject=subject, now=now, before=before)
@@ -79,6 +86,15 @@ def stranger(found: Json, *, sandbox_uid: str, heirless: bool = False) -> str | 
     if heirless and labelled:
         return None
     return "it belongs to nobody."
+
+
+def strange_ingress(found: Json, wanted: Json) -> str | None:
+    """As `stranger`; its name and its labels say whose it is, as it has no owner."""
+    labels = {key: value for key, value in wanted["metadata"]["labels"].items() if key != LABEL_VERSION}
+    if labels.items() <= section(found["metadata"], "labels").items():
+        return None
+    name, namespace = wanted["metadata"]["name"], wanted["metadata"]["namespace"]
+    return f"{name} in {namespace} does not have its labels."
 
 
 def is_labelled(found: Json) -> bool:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from sandpod_crds.models import Sandbox
+from sandpod_crds.names import LABEL_SANDBOX_NAMESPACE
 
 from .claimants import holder_of_claim, kept_claim
 from .claims import ClaimFacts, claim_facts
@@ -45,6 +46,8 @@ class Situation:
     # Who has the claim that the sandbox names, or has still a pod at work in the one that it takes up.
     holder: str | None = None
     network_policy: Json | None = None
+    # Of its exposed ports, and of earlier sandboxes of this name.
+    ingresses: tuple[Json, ...] = ()
     answers: Mapping[Errand, Answer] = field(default_factory=dict[Errand, Answer])
     # By the plural of what was refused
     refusals: Mapping[str, Refusal] = field(default_factory=dict[str, Refusal])
@@ -61,7 +64,9 @@ class Situation:
     drain_overdue: bool = False
 
 
-def look(store: Store, key: Key, *, pools: Pools, enforcement: Enforcement) -> Situation:
+def look(
+    store: Store, key: Key, *, pools: Pools, system_namespace: str, enforcement: Enforcement
+) -> Situation:
     obj = store.sandboxes.get(key)
     departed = store.departed(key)
     uid = uid_of(obj) if obj is not None else departed
@@ -84,6 +89,7 @@ def look(store: Store, key: Key, *, pools: Pools, enforcement: Enforcement) -> S
         kept=kept_claim(store, sandbox) if sandbox is not None else None,
         holder=holder_of_claim(store, sandbox) if sandbox is not None else None,
         network_policy=store.network_policies.get(Key(key.namespace, policy_name(key.name))),
+        ingresses=tuple(_ingresses(store, key, system_namespace)),
         answers=store.answers(pod.uid) if pod is not None else {},
         refusals=store.refusals(key),
         offer=_offer(store, sandbox, pools, wanted=pod is None) if sandbox is not None else None,
@@ -115,6 +121,13 @@ def _offer(store: Store, sandbox: Sandbox, pools: Pools, *, wanted: bool) -> Off
 
 def _is_walled(store: Store, namespace: str, pod: PodFacts) -> bool:
     return store.network_policies.get(Key(namespace, pool_policy_name(pod.network_uid))) is not None
+
+
+def _ingresses(store: Store, key: Key, system_namespace: str) -> Iterator[Json]:
+    """What somebody has labelled so in another namespace is none of ours."""
+    for found in store.ingresses.left_for(namespace=system_namespace, sandbox=key.name):
+        if section(found["metadata"], "labels").get(LABEL_SANDBOX_NAMESPACE) == key.namespace:
+            yield found
 
 
 def _claims(store: Store, key: Key, sandbox: Sandbox | None, pod: PodFacts | None) -> Iterator[ClaimFacts]:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from datetime import datetime, timedelta
 from typing import Any
 
-from sandpod_crds.models import Sandbox, SandboxStatus, SetupStatus
+from sandpod_crds.models import PortStatus, Sandbox, SandboxStatus, SetupStatus
 from sandpod_crds.names import ConditionType, Phase
 
 from .conditions import Verdict, condition
@@ -156,6 +156,9 @@ class Draft:
     def note_sleep_after(self, text: str | None) -> None:
         """The runtime goes by this from now on; None: nobody knows by what."""
         self._set(sleep_after=text)
+
+    def note_ports(self, ports: tuple[PortStatus, ...]) -> None:
+        self._set(ports=ports)
 
     def note_claim(self, name: str | None) -> None:
         self._set(workspace_claim=name)

@@ -8,7 +8,19 @@ from datetime import datetime
 from sandpod_crds.names import LABEL_INSTANCE
 
 from .census import Census
-from .kinds import CLAIM, KINDS, NAMESPACE, NETWORK_POLICY, POD, POLICY, POOL, SANDBOX, TEMPLATE, Kind
+from .kinds import (
+    CLAIM,
+    INGRESS,
+    KINDS,
+    NAMESPACE,
+    NETWORK_POLICY,
+    POD,
+    POLICY,
+    POOL,
+    SANDBOX,
+    TEMPLATE,
+    Kind,
+)
 from .objects import Json, controller, key_of, owner_uid, section, uid_of, version_of
 from .observations import Answer, Errand, Key, Refusal
 from .sharing import shared
@@ -118,6 +130,7 @@ class Store:
         self.pods = self.cache(POD)
         self.claims = self.cache(CLAIM)
         self.network_policies = self.cache(NETWORK_POLICY)
+        self.ingresses = self.cache(INGRESS)
         self.templates = self.cache(TEMPLATE)
         self.pools = self.cache(POOL)
         self.policies = self.cache(POLICY)

@@ -9,9 +9,10 @@ from sandpod_crds.models import Sandbox, SandboxSpec
 from sandpod_crds.names import ANNOTATION_WAKE, SANDBOX_CONTAINER, ConditionType, child_labels
 from sandpod_operator.case import Case
 from sandpod_operator.claims import claim_facts
-from sandpod_operator.conditions import Verdict, verdicts
+from sandpod_operator.conditions import Verdict, honored
 from sandpod_operator.decide import decide
 from sandpod_operator.effective import Source
+from sandpod_operator.exposure import preview_verdict
 from sandpod_operator.fence import wanted_policy
 from sandpod_operator.isolation import Enforcement, isolation_of_pod, isolation_verdict
 from sandpod_operator.objects import Json, owner_reference, owner_uid, section
@@ -75,7 +76,8 @@ def status_of(phase: str, reason: str, *, ready: bool = False, **fields: Any) ->
 
 def conditions_of(reason: str, *, ready: bool) -> list[Json]:
     said = Verdict(ConditionType.READY, ready, Reason(reason), sentence(Reason(reason), names=NAMES))
-    others = {v.type: v for v in verdicts(SandboxSpec(), overridden=(), restart_pending=None)}
+    others = {ConditionType.SPEC_HONORED: honored(SandboxSpec(), overridden=(), restart_pending=None)}
+    others[ConditionType.PREVIEW_READY] = preview_verdict(case_of(sandbox()), before=None)
     given = isolation_of_pod(SandboxSpec(), isolation=None)
     others[ConditionType.ISOLATED] = isolation_verdict(given, enforcement=Enforcement.UNKNOWN, said=None)
     others[ConditionType.WORKSPACE_READY] = workspace_verdict(case_of(sandbox()), before=None)
@@ -233,6 +235,7 @@ def situation(
     missing: str | None = None,
     fenced: bool = True,
     asked: float | None = None,
+    ingresses: tuple[Json, ...] = (),
 ) -> Situation:
     """With its NetworkPolicy there, unless `fenced` says otherwise. `asked` is since when the pod's runtime
     is, in seconds from now.
@@ -255,6 +258,7 @@ def situation(
         claims={each["metadata"]["name"]: claim_facts(each) for each in claims},
         answers={each.errand: each for each in given},
         refusals={refused: refusal} if refusal is not None else {},
+        ingresses=ingresses,
         asked_since=NOW + timedelta(seconds=asked) if asked is not None else None,
     )
     if model is None or not fenced:

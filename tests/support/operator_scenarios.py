@@ -14,6 +14,7 @@ Scenario = Callable[[World], Awaitable[None]]
 
 TEMPLATE_PATH = f"/apis/{GROUP}/v1alpha1/namespaces/team/sandboxtemplates/python"
 VOLUME: Json = {"workspace": {"size": "1Gi"}}
+PORTS: Json = {"ports": [{"port": 8080, "name": "web"}]}
 # Longer than a burst of errors, its pauses and a watch that is cut off take.
 WHILE = 40.0
 
@@ -145,6 +146,19 @@ async def keep_alive_toggled(world: World) -> None:
     await change(world, keepAlive=False, sleepAfter="5m")
 
 
+async def ports_exposed_and_rotated(world: World) -> None:
+    await create(world, PORTS)
+    await change(world, ports=[{"port": 8080, "tokenVersion": 2}, {"port": 9000}])
+    await fall_asleep(world)
+    await change(world, ports=[{"port": 9000}])
+
+
+async def exposed_and_deleted(world: World) -> None:
+    await create(world, PORTS)
+    world.api.vanish(SANDBOX_PATH)
+    await world.wait(WHILE)
+
+
 async def network_changed(world: World) -> None:
     await create(world)
     await change(world, network={"egress": "None"})
@@ -191,6 +205,8 @@ SCENARIOS: tuple[Scenario, ...] = (
     workspace_grown,
     workspace_retained,
     keep_alive_toggled,
+    ports_exposed_and_rotated,
+    exposed_and_deleted,
     network_changed,
     template_changed,
     too_old,
@@ -211,12 +227,26 @@ def children(world: World) -> list[str]:
     )
 
 
+def hosts(world: World) -> list[str]:
+    """That requests are let in by, of whatever sandbox."""
+    ingresses = [obj for obj in world.api.objects.values() if obj["kind"] == "Ingress"]
+    return sorted(rule["host"] for each in ingresses for rule in each["spec"]["rules"])
+
+
+def exposed_hosts(sandbox: Json) -> list[str]:
+    """As its status says."""
+    urls = [port["url"] for port in sandbox.get("status", {}).get("ports", [])]
+    return sorted(url.removeprefix("http://").removesuffix("/") for url in urls)
+
+
 def outcome(world: World, *, counters: bool) -> Json:
     """What a user sees in the end, without times and UIDs; and what it took, with `counters`."""
     seen: Json = {"children": children(world)}
     if SANDBOX_PATH not in world.api.objects:
+        assert hosts(world) == []
         return seen
     status = world.status
+    assert hosts(world) == exposed_hosts(world.sandbox)
     pods = [o for o in world.api.objects.values() if o["kind"] == "Pod"]
     assert [pod["metadata"]["uid"] for pod in pods] == ([status["podUID"]] if "podUID" in status else [])
     names = [
@@ -235,4 +265,11 @@ def outcome(world: World, *, counters: bool) -> Json:
     ]
     conditions = {c["type"]: (c["status"], c["reason"]) for c in status["conditions"]}
     told = [runtime.sleep_after for uid, runtime in world.runtimes.items() if uid == status.get("podUID")]
-    return {**seen, "conditions": conditions, "told": told, **{name: status.get(name) for name in names}}
+    ports = [(port["port"], port["tokenVersion"]) for port in status.get("ports", [])]
+    return {
+        **seen,
+        "ports": ports,
+        "conditions": conditions,
+        "told": told,
+        **{name: status.get(name) for name in names},
+    }

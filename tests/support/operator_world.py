@@ -2,6 +2,7 @@
 runs pods as a test says. Time passes only when a test lets it.
 """
 
+import itertools
 import json
 from bisect import bisect_left
 from collections.abc import Awaitable, Callable
@@ -17,6 +18,7 @@ from sandpod_operator.execute import Executor
 from sandpod_operator.isolation import Enforcement
 from sandpod_operator.kinds import (
     CLAIM,
+    INGRESS,
     KINDS,
     NAMESPACE,
     NETWORK_POLICY,
@@ -73,6 +75,8 @@ class World:
         self.has_volumes = True
         # By the UID of their pods: those that listen.
         self.runtimes: dict[str, Runtime] = {}
+        # For the names of pools' pods
+        self._numbers = itertools.count(1)
         self.boot()
 
     def now(self) -> datetime:
@@ -123,6 +127,8 @@ class World:
             installation=self.installation,
             metrics=self.metrics,
             now=self.now,
+            # A history that is run again goes the same way.
+            name=lambda pool: f"{pool}-{next(self._numbers)}",
         )
         self.resync = Resync(
             cluster=self.cluster,
@@ -360,6 +366,7 @@ BY_NAME = {
     "Pod": POD,
     "PersistentVolumeClaim": CLAIM,
     "NetworkPolicy": NETWORK_POLICY,
+    "Ingress": INGRESS,
     "SandboxTemplate": TEMPLATE,
     "SandboxPool": POOL,
     "SandboxPolicy": POLICY,

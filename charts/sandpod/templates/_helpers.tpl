@@ -87,9 +87,25 @@ annotations:
   "releaseLabels" (fromYaml (include "sandpod.selectorLabels" (list . "")))
   "pools" (dict "readSecrets" .Values.pools.readSecrets "mostStarting" (int .Values.pools.mostStarting))
   "network" (fromYaml (include "sandpod.networkSettings" .))
+  "previews" (fromYaml (include "sandpod.previewSettings" .))
   "canaryPolicy" (printf "%s-operator" $name)
   "logLevel" .Values.operator.logLevel
   | toJson -}}
+{{- end -}}
+
+{{- define "sandpod.previewSettings" -}}
+{{- dict
+  "mode" .Values.previews.mode
+  "site" (fromYaml (include "sandpod.previewSite" .))
+  "ingressClass" .Values.previews.ingressClassName
+  "tlsSecret" .Values.previews.tlsSecretName
+  "annotations" .Values.previews.annotations
+  | toYaml -}}
+{{- end -}}
+
+{{/* As the operator writes URLs and the gateway reads them. */}}
+{{- define "sandpod.previewSite" -}}
+{{- dict "domain" .Values.previews.domain "scheme" .Values.previews.scheme "port" (int .Values.previews.port) | toYaml -}}
 {{- end -}}
 
 {{- define "sandpod.networkSettings" -}}
@@ -111,6 +127,7 @@ annotations:
   "httpsPort" 8443
   "metricsPort" 9090
   "operatorHost" (printf "%s-operator.%s.svc" $name .Release.Namespace)
+  "site" (ternary nil (fromYaml (include "sandpod.previewSite" .)) (eq .Values.previews.mode "None"))
   "authorizationCacheSeconds" .Values.gateway.authorizationCacheSeconds
   "logLevel" .Values.gateway.logLevel
   "sockets" (ternary "/run/sandpod" "" .Values.gateway.fastPath.enabled)

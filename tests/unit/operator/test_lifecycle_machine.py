@@ -15,7 +15,7 @@ from sandpod_operator.objects import Json, controller, entries, section, uid_of
 from sandpod_operator.pods import ANNOTATION_COLD
 
 from tests.support.operator_machine import OURS, PODS, Machine
-from tests.support.operator_scenarios import TEMPLATE_PATH, children
+from tests.support.operator_scenarios import TEMPLATE_PATH, children, exposed_hosts, hosts
 from tests.support.operator_world import CLAIMS_PATH, crash_it, new_sandbox
 from tests.support.pool_world import POOL_PATH, condition, put_pool, waiting
 
@@ -33,6 +33,7 @@ ALONE: tuple[Json, ...] = (
     {"keepAlive": True},
     {"paused": True},
     {"sleepAfter": "5m", "network": {"egress": "None"}},
+    {"ports": [{"port": 8080}, {"port": 9000, "access": "Private"}]},
 )
 CHANGES: tuple[Json, ...] = (
     {"paused": True},
@@ -43,6 +44,9 @@ CHANGES: tuple[Json, ...] = (
     {"image": "other:1"},
     {"network": {"egress": "None"}},
     {"workspace": {"size": "2Gi"}},
+    {"ports": [{"port": 8080, "tokenVersion": 2}]},
+    {"ports": [{"port": 9000}]},
+    {"ports": None},
 )
 GOVERNED: tuple[Json, ...] = (
     {"templateRef": {"name": "python"}},
@@ -122,7 +126,7 @@ class Lifecycle(Machine):
         else:
             self.world.api.change(path, {"metadata": {"deletionTimestamp": "2026-11-18T12:10:00Z"}})
 
-    @rule(what=st.sampled_from(["networkpolicies", "persistentvolumeclaims"]))
+    @rule(what=st.sampled_from(["networkpolicies", "persistentvolumeclaims", "ingresses"]))
     def delete_a_child(self, what: str) -> None:
         used = self._claims_in_use()
         for path in [p for p in self.world.api.objects if p.split("/")[-2] == what]:
@@ -183,6 +187,8 @@ class Lifecycle(Machine):
         request = section(sandbox["metadata"], "annotations").get(ANNOTATION_WAKE)
         ready = next(each for each in entries(status, "conditions") if each["type"] == "Ready")
         assert not self.overdue(sandbox)
+        wanted = [(port["port"], port.get("tokenVersion", 1)) for port in entries(spec, "ports")]
+        assert [(port["port"], port["tokenVersion"]) for port in entries(status, "ports")] == wanted
         if spec.get("paused"):
             assert (status["phase"], status["sleepReason"], pods) == ("Asleep", "Paused", [])
         elif status["phase"] == "Asleep":
@@ -206,6 +212,8 @@ class Lifecycle(Machine):
 
     def _check_what_is_left(self) -> None:
         world = self.world
+        exposed = [host for sandbox in self.sandboxes.values() for host in exposed_hosts(sandbox)]
+        assert hosts(world) == sorted(exposed)
         there = {uid_of(obj) for obj in world.api.objects.values()}
         for path, obj in world.api.objects.items():
             owner = controller(obj["metadata"])
