@@ -44,6 +44,13 @@ def preview_token(*, key: bytes, sandbox_uid: str, port: int, version: int) -> s
     return _derive(key, "preview", sandbox_uid, str(port), str(version))[:_PREVIEW_CHARACTERS]
 
 
+def login_key(*, key: bytes, kind: str) -> bytes:
+    """What logins at private previews are signed with, another one for each kind: a code that came by a link
+    must never pass as a cookie.
+    """
+    return _derive(key, "preview-login", kind).encode()
+
+
 def sha256_hex(token: str) -> str:
     return hashlib.sha256(token.encode()).hexdigest()
 

@@ -1,5 +1,6 @@
-"""Preview traffic as activity: a sandbox stays awake while a request to one of its programs waits for an
-answer, or while bytes flow. A connection on which nothing moves keeps nothing awake.
+"""What is under way to programs, looked at again and again. Traffic is activity: a sandbox stays awake while
+a request waits for an answer, or while bytes flow; a connection on which nothing moves keeps nothing awake.
+And a stream ends when the address that it came by has ceased to open the port.
 """
 
 import asyncio
@@ -20,7 +21,17 @@ _SHARE: Final = 0.4
 
 
 class _Watched:
-    def __init__(self, runtime: Runtime, exchange: Exchange, *, since: float) -> None:
+    def __init__(
+        self,
+        runtime: Runtime,
+        exchange: Exchange,
+        *,
+        since: float,
+        may_go_on: Callable[[], bool],
+        cut: Callable[[], None],
+    ) -> None:
+        self.may_go_on = may_go_on
+        self.cut = cut
         self._exchange = exchange
         self._since = since
         self._moved = 0
@@ -43,8 +54,15 @@ class Activity:
         self._renewing: dict[str, asyncio.Task[None]] = {}
 
     @contextlib.contextmanager
-    def of(self, runtime: Runtime, exchange: Exchange) -> Generator[None]:
-        watched = _Watched(runtime, exchange, since=self._clock())
+    def of(
+        self,
+        runtime: Runtime,
+        exchange: Exchange,
+        *,
+        may_go_on: Callable[[], bool],
+        cut: Callable[[], None],
+    ) -> Generator[None]:
+        watched = _Watched(runtime, exchange, since=self._clock(), may_go_on=may_go_on, cut=cut)
         self._watched.add(watched)
         try:
             yield
@@ -62,6 +80,9 @@ class Activity:
 
     def look(self) -> None:
         now = self._clock()
+        for over in [each for each in self._watched if not each.may_go_on()]:
+            self._watched.discard(over)
+            over.cut()
         busy = {each.runtime.pod_uid: each.runtime for each in self._watched if each.is_busy(now)}
         for pod_uid, runtime in busy.items():
             # One that does not answer is asked once, and nobody waits for it.

@@ -7,14 +7,19 @@ from typing import Final
 from sandpod_crds.kube import Kube
 
 from .api_server import ApiServer
+from .authorization import Authorizer
 from .bearer import Tokens
+from .login import Seals
+from .login_api import LoginApi
 from .metrics import Metrics
 from .objects import Objects
 from .ports_api import PortsApi
+from .private import Private
 from .rates import Buckets, Places, Rates
 from .routes import RouteTable
 from .sandbox_api import SandboxApi
 from .settings import Settings
+from .spent import Spent
 from .subresources import Subresources
 from .v1 import V1Api
 
@@ -36,6 +41,7 @@ class Apis:
         table: RouteTable,
         key: bytes,
         sandboxes: SandboxApi,
+        authorizer: Authorizer,
         metrics: Metrics,
         draining: Callable[[], bool],
     ) -> None:
@@ -44,9 +50,18 @@ class Apis:
             sources=Buckets(per_second=settings.source_requests_per_second, burst=settings.source_burst),
             count=lambda by: metrics.count("rate_limited_total", by=by),
         )
+        seals = Seals(key=key)
+        ports = PortsApi(kube=kube, table=table, key=key, site=settings.site)
         self.subresources = Subresources(
             sandboxes=sandboxes,
-            ports=PortsApi(kube=kube, table=table, key=key, site=settings.site),
+            ports=ports,
+            logins=LoginApi(
+                read=ports.read,
+                key=key,
+                seals=seals,
+                site=settings.site,
+                seconds=settings.login_link_seconds,
+            ),
         )
         tokens = Tokens(
             kube=kube,
@@ -55,6 +70,13 @@ class Apis:
                 per_second=settings.refused_tokens_per_minute / 60, burst=settings.refused_tokens_per_minute
             ),
             count=partial(metrics.count, "token_reviews_total"),
+        )
+        self.private = Private(
+            seals=seals,
+            tokens=tokens,
+            authorizer=authorizer,
+            spent=Spent(kube=kube, longest=settings.login_link_seconds),
+            login_seconds=settings.login_seconds,
         )
         full = "as many requests to the API server as are allowed are under way here, of you or of all"
         self.v1 = V1Api(

@@ -20,7 +20,7 @@ from .audit import Audit
 from .authorization import Authorizer
 from .cluster import Cluster, persist
 from .credentials import Credentials
-from .door import Door, Serve
+from .door import Door
 from .errors import NotConfigured
 from .fastpath.path import WEB_SOCKET, FastPath, fast_path
 from .health import Health, HealthServer
@@ -38,6 +38,7 @@ from .resolver import Resolver
 from .routes import RouteTable
 from .sandbox_api import SandboxApi
 from .settings import Settings
+from .targets import Targets
 from .upstream import ask_for_lease
 from .web_door import NAME as WEB
 from .web_door import WebDoor
@@ -166,6 +167,7 @@ class Gateway:
             table=self.table,
             key=key,
             sandboxes=sandboxes,
+            authorizer=self._authorizer,
             metrics=self._metrics,
             draining=lambda: self.draining,
         )
@@ -183,7 +185,7 @@ class Gateway:
         await secure.listen(port=self._settings.https_port, tls=credentials.tls.listening)
         self._secure = secure
         log.info("serving the aggregated API on port %d", secure.port)
-        await self._serve_web(key=key, proxy=proxy, activity=activity, fast=fast, api=apis.v1.serve)
+        await self._serve_web(key=key, proxy=proxy, activity=activity, fast=fast, apis=apis)
         await asyncio.gather(
             activity.run(),
             *([] if fast is None else [fast.run()]),
@@ -192,13 +194,13 @@ class Gateway:
         )
 
     async def _serve_web(
-        self, *, key: bytes, proxy: Proxy, activity: Activity, fast: FastPath | None, api: Serve
+        self, *, key: bytes, proxy: Proxy, activity: Activity, fast: FastPath | None, apis: Apis
     ) -> None:
         settings = self._settings
         previews = settings.site and Previews(
-            site=settings.site,
             key=key,
-            table=self.table,
+            targets=Targets(site=settings.site, key=key, table=self.table),
+            private=apis.private,
             resolver=self._resolver,
             proxy=proxy,
             activity=activity,
@@ -211,7 +213,7 @@ class Gateway:
         web = WebDoor(
             settings=settings,
             previews=previews,
-            api=api,
+            api=apis.v1.serve,
             health=self._health,
             draining=lambda: self.draining,
         )

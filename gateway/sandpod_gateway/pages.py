@@ -22,6 +22,8 @@ from .errors import (
     TooMany,
     Unauthenticated,
 )
+from .login import LinkUsed
+from .origins import ForeignOrigin
 from .waiting import Full
 
 
@@ -40,6 +42,12 @@ NOT_FOUND: Final = Page(
     "NOT_FOUND",
     "There is nothing here",
     "The address is wrong, or it is no longer valid. Ask whoever gave it to you for the present one.",
+)
+LOGGED_OUT: Final = Page(
+    200,
+    "LOGGED_OUT",
+    "You are logged out",
+    "This browser has no login for this address any more. `sandpod open` makes a new one.",
 )
 FAILED: Final = Page(
     500, "INTERNAL_ERROR", "The gateway failed", "Try again; its operators find more in its log."
@@ -108,6 +116,15 @@ _PAGES: Final[tuple[tuple[type[Refusal], Page], ...]] = (
         ),
     ),
     (
+        LinkUsed,
+        Page(
+            401,
+            "LOGIN_LINK_USED",
+            "This login link is used up",
+            "Each link can be opened once, and soon after it was made. Get another one with `sandpod open`.",
+        ),
+    ),
+    (
         Unauthenticated,
         Page(
             401,
@@ -115,6 +132,16 @@ _PAGES: Final[tuple[tuple[type[Refusal], Page], ...]] = (
             "This address is private",
             "Open it with a login link, which whoever may use the sandbox gets from `sandpod open`, or send "
             "a Kubernetes bearer token in the header Authorization.",
+        ),
+    ),
+    (
+        ForeignOrigin,
+        Page(
+            403,
+            "FOREIGN_ORIGIN",
+            "Not from another site",
+            "A page of another site has sent this request with your login. Only the preview's own pages may; "
+            "programs send a bearer token instead.",
         ),
     ),
     (
@@ -145,12 +172,9 @@ _PAGES: Final[tuple[tuple[type[Refusal], Page], ...]] = (
     ),
 )
 
-_HEADERS: Final = {
-    "Cache-Control": "no-store",
-    "Referrer-Policy": "no-referrer",
-    "X-Content-Type-Options": "nosniff",
-    "Vary": "Accept",
-}
+# Kept by nobody, told to nobody.
+QUIET: Final = {"Cache-Control": "no-store", "Referrer-Policy": "no-referrer"}
+_HEADERS: Final = QUIET | {"X-Content-Type-Options": "nosniff", "Vary": "Accept"}
 _POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors *"
 _STYLE: Final = (
     "body{font:16px/1.5 system-ui,sans-serif;display:grid;place-items:center;min-height:90vh;margin:0 1rem;"
@@ -167,6 +191,8 @@ def show(page: Page, request: web.BaseRequest) -> web.Response:
     headers = dict(_HEADERS)
     if page.retry is not None:
         headers["Retry-After"] = str(page.retry)
+    if page.status == 401:
+        headers["WWW-Authenticate"] = "Bearer"
     if not wants_page(request):
         document = {"code": page.code, "message": page.text, "httpStatus": page.status}
         body = json.dumps(document).encode() + b"\n"

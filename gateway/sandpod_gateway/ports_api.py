@@ -57,14 +57,17 @@ class PortsApi:
         if not rest:
             return await self._all(request, key, exchange)
         if (found := _PORT.fullmatch(rest)) is None:
-            raise NotFound("there is nothing at this path: ports are ports, ports/PORT and ports/PORT/rotate")
+            raise NotFound(
+                "there is nothing at this path: ports are ports, ports/PORT, ports/PORT/rotate and "
+                "ports/PORT/login"
+            )
         port = int(found["port"])
         if found["rotate"]:
             _only(request, "POST")
             after = await self._change(key, lambda sandbox: ports.rotate(sandbox, port))
             return await self._told(key, after, port, exchange)
         if request.method == "GET":
-            return self._one(await self._read(key), port, exchange)
+            return self._one(await self.read(key), port, exchange)
         _only(request, "GET", "DELETE")
         after = await self._change(key, lambda sandbox: ports.unexpose(sandbox, port))
         await self._until_seen(key, after)
@@ -73,13 +76,13 @@ class PortsApi:
 
     async def _all(self, request: web.BaseRequest, key: Key, exchange: Exchange) -> web.StreamResponse:
         if request.method == "GET":
-            sandbox = await self._read(key)
+            sandbox = await self.read(key)
             exchange.answered = perf_counter()
             items = [self._shown(sandbox, entry) for entry in ports.listed(sandbox)]
             return document({"kind": "SandboxPortList", "apiVersion": RUN_API_VERSION, "items": items})
         _only(request, "GET", "POST")
         wish = ports.Wish.from_object(await read_object(request, most=MAX_BODY))
-        before = await self._read(key)
+        before = await self.read(key)
         is_new = all(entry["port"] != wish.port for entry in ports.listed(before))
         after = await self._change(key, lambda sandbox: ports.expose(sandbox, wish), first=before)
         return await self._told(key, after, wish.port, exchange, status=201 if is_new else 200)
@@ -115,7 +118,7 @@ class PortsApi:
         self, key: Key, change: Callable[[Json], Json | None], *, first: Json | None = None
     ) -> Json:
         """The sandbox after it. Somebody else's change in between makes it begin anew."""
-        sandbox = first or await self._read(key)
+        sandbox = first or await self.read(key)
         for attempt in range(1, ATTEMPTS + 1):
             if (patch := change(sandbox)) is None:
                 return sandbox
@@ -125,13 +128,13 @@ class PortsApi:
                 if attempt < ATTEMPTS:
                     # Jitter, or two that collided would collide again.
                     await asyncio.sleep(PAUSE * attempt * random.uniform(0.5, 1.5))  # noqa: S311 - no secret
-                    sandbox = await self._read(key)
+                    sandbox = await self.read(key)
         raise Conflict(
             f'sandbox "{key[1]}" is being changed by others all the time, and nothing was done: try again',
             name=key[1],
         )
 
-    async def _read(self, key: Key) -> Json:
+    async def read(self, key: Key) -> Json:
         namespace, name = key
         try:
             # Not from the table, which may lag: two changes in a row have to see each other.

@@ -2,8 +2,8 @@
 that costs, and before anything is woken; what it opens is one port of one sandbox and nothing else.
 """
 
-import hmac
 import math
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache, partial
@@ -11,19 +11,21 @@ from typing import Final
 
 from aiohttp import hdrs, web
 from sandpod_crds import keys
-from sandpod_crds.previews import Site
 
 from . import pages, preview_headers
 from .activity import Activity
 from .addresses import Address
 from .audit import Exchange
-from .errors import BadRequest, NobodyListens, NotAllowed, NotFound, PodLeaving, Refusal, Unauthenticated
+from .errors import BadRequest, NobodyListens, NotAllowed, NotReady, PodLeaving, Refusal
 from .fastpath.path import FastPath
 from .listening import Listening
+from .origins import origin_of
+from .private import Private
 from .proxy import Order, Proxy, Runtime
 from .rates import Places
 from .resolver import Resolver
-from .routes import ExposedPort, Key, Route, RouteTable
+from .routes import Route
+from .targets import Target, Targets
 from .tunnel import wants_tunnel
 from .upload import Body
 from .waiting import Patience
@@ -32,6 +34,8 @@ from .waiting import Patience
 _LONGEST_FOR_PEOPLE: Final = 5.0
 _NOT_PASSED_ON: Final = frozenset(("CONNECT", "TRACE"))
 _DERIVED: Final = 8192
+# A name or an address, and a port. What is written in another way, two servers could read differently.
+_HOST: Final = re.compile(r"(?P<name>[a-z0-9._-]+|\[[0-9a-f:.]+\])(?::[0-9]{1,5})?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,20 +46,13 @@ class Addressing:
     app: Callable[[str, int], Address]
 
 
-@dataclass(frozen=True, slots=True)
-class Target:
-    key: Key
-    route: Route
-    port: ExposedPort
-
-
 class Previews:
     def __init__(
         self,
         *,
-        site: Site,
         key: bytes,
-        table: RouteTable,
+        targets: Targets,
+        private: Private,
         resolver: Resolver,
         proxy: Proxy,
         activity: Activity,
@@ -65,8 +62,8 @@ class Previews:
         tenants: Places,
         fast: FastPath | None = None,
     ) -> None:
-        self._site = site
-        self._table = table
+        self._targets = targets
+        self._private = private
         self._resolver = resolver
         self._proxy = proxy
         self._activity = activity
@@ -76,26 +73,37 @@ class Previews:
         self._tenants = tenants
         self._fast = fast
         # Kept, because deriving them costs more than anything else that is done for a request here.
-        self._token = lru_cache(maxsize=_DERIVED)(partial(_token, key))
         self._credential = lru_cache(maxsize=_DERIVED)(partial(_credential, key))
 
-    async def serve(self, request: web.BaseRequest, host: str, exchange: Exchange) -> web.StreamResponse:
-        """`host` without its port."""
+    async def serve(
+        self, request: web.BaseRequest, host: str, exchange: Exchange, *, scheme: str
+    ) -> web.StreamResponse:
+        """`host` without its port; `scheme` as the client sees it."""
         try:
-            return await self._serve(request, host, exchange)
+            return await self._serve(request, host, exchange, scheme=scheme)
         except Refusal as refusal:
             exchange.reason = refusal.message
             return pages.show(pages.page_of(refusal), request)
 
-    async def _serve(self, request: web.BaseRequest, host: str, exchange: Exchange) -> web.StreamResponse:
-        target = self._find(host)
+    async def _serve(
+        self, request: web.BaseRequest, host: str, exchange: Exchange, *, scheme: str
+    ) -> web.StreamResponse:
+        target = self._targets.find(host)
         exchange.namespace, exchange.sandbox = target.key
         exchange.verb, exchange.subresource = "preview", f"ports/{target.port.port}"
+        if not request.raw_path.startswith("/"):
+            # The absolute form has the host in it, and so the token, which no log is to hold.
+            exchange.path = ""
         if request.method in _NOT_PASSED_ON:
             raise NotAllowed(f"the method {request.method} is not passed on to sandboxes")
-        if target.port.private:
-            raise Unauthenticated("this port is private")
         path, upgrade = _path(request), wants_tunnel(request)
+        if (
+            target.port.private
+            and (ours := await self._private.answer(request, target, exchange)) is not None
+        ):
+            return ours
+        origin = origin_of(scheme=scheme, host=request.headers[hdrs.HOST])
+        await self._admit(request, target, origin, exchange)
         body, patience = Body(request), Patience()
         while True:
             route = await self._resolver.ready_route(
@@ -105,8 +113,12 @@ class Previews:
                 exchange=exchange,
                 longest=self._longest(request),
             )
-            # It may have been taken back while the request waited.
-            target = self._find(host)
+            # While the request waited the port may have been taken back or made private, or whoever asks may
+            # have lost the right.
+            target = self._targets.find(host)
+            for_us = await self._admit(request, target, origin, exchange)
+            if route.uid != target.route.uid:
+                raise NotReady("the sandbox has just been made anew")
             runtime = self._runtime(target.key[0], route)
             address = self._addressing.app(route.pod_ip, target.port.port)
             order = Order(
@@ -116,32 +128,44 @@ class Previews:
                     request.raw_headers,
                     host=request.headers[hdrs.HOST].encode(),
                     source=exchange.source,
-                    scheme=self._site.scheme,
-                    credentials_are_ours=target.port.private,
+                    scheme=scheme,
+                    credentials_are_ours=for_us,
                 ),
                 upgrade=upgrade,
                 app=address,
                 to_client=preview_headers.to_browser,
             )
+            watched = self._activity.of(
+                runtime,
+                exchange,
+                may_go_on=partial(self._targets.still_opens, host, target),
+                cut=partial(_cut, request),
+            )
             try:
-                with self._tenants.enter(target.key[0]), self._activity.of(runtime, exchange):
+                with self._tenants.enter(target.key[0]), watched:
                     answer = await self._forward(body, order, address, exchange, target, patience)
             except PodLeaving as leaving:
                 self._resolver.did_not_take_it(route, leaving, patience)
                 if not body.resendable:
                     raise
                 exchange.resent += 1
-            else:
-                if self._fast is not None:
-                    self._fast.served(
-                        host=host,
-                        key=target.key,
-                        route=route,
-                        port=target.port,
-                        runtime=runtime,
-                        address=address,
-                    )
-                return answer
+                continue
+            if answer is None:
+                continue
+            if self._fast is not None:
+                self._fast.served(
+                    host=host,
+                    key=target.key,
+                    route=route,
+                    port=target.port,
+                    runtime=runtime,
+                    address=address,
+                )
+            return answer
+
+    async def _admit(self, request: web.BaseRequest, target: Target, origin: str, exchange: Exchange) -> bool:
+        """Whether `Authorization` was meant for us."""
+        return target.port.private and await self._private.admit(request, target, origin, exchange)
 
     async def _forward(
         self,
@@ -151,38 +175,25 @@ class Previews:
         exchange: Exchange,
         target: Target,
         patience: Patience,
-    ) -> web.StreamResponse:
-        """Waits for a program that has yet to start; one that has listened before and has ended is not waited
-        for.
+    ) -> web.StreamResponse | None:
+        """None when a program that has yet to start was waited for: now it may be there. One that has
+        listened before and has ended is not waited for.
         """
-        limit = min(self._port_wait, self._longest(body.request))
-        while True:
-            try:
-                return await self._proxy.forward(body, order, exchange)
-            except NobodyListens:
-                left = patience.left(limit)
-                if left <= 0 or self._listening.has_been_seen(order.runtime.pod_uid, target.port.port):
-                    raise
-                with self._resolver.standing(target.key):
-                    await self._listening.wait(address, seconds=left)
-            finally:
-                if exchange.status:
-                    self._listening.saw(order.runtime.pod_uid, target.port.port)
+        try:
+            return await self._proxy.forward(body, order, exchange)
+        except NobodyListens:
+            left = patience.left(min(self._port_wait, self._longest(body.request)))
+            if left <= 0 or self._listening.has_been_seen(order.runtime.pod_uid, target.port.port):
+                raise
+            with self._resolver.standing(target.key):
+                await self._listening.wait(address, seconds=left)
+            return None
+        finally:
+            if exchange.status:
+                self._listening.saw(order.runtime.pod_uid, target.port.port)
 
     def _longest(self, request: web.BaseRequest) -> float:
         return _LONGEST_FOR_PEOPLE if pages.wants_page(request) else math.inf
-
-    def _find(self, host: str) -> Target:
-        address = self._site.address_in(host)
-        if address is not None:
-            for key, route in self._table.exposing(address.name):
-                for port in route.ports:
-                    if port.port != address.port or route.deleting:
-                        continue
-                    expected = self._token(route.uid, port.port, port.token_version)
-                    if hmac.compare_digest(expected, address.token):
-                        return Target(key=key, route=route, port=port)
-        raise NotFound("no port of a sandbox has this address")
 
     def _runtime(self, namespace: str, route: Route) -> Runtime:
         return Runtime(
@@ -195,13 +206,10 @@ class Previews:
 def host_of(request: web.BaseRequest) -> str:
     """The host that is asked for, without its port. Refuses what two servers could read differently."""
     hosts = request.headers.getall(hdrs.HOST, [])
-    if len(hosts) != 1 or not hosts[0].isascii() or not hosts[0].isprintable():
-        raise BadRequest("a request has one Host header")
-    name, colon, port = hosts[0].lower().rpartition(":")
-    if not colon:
-        return port
-    # The brackets of an IPv6 address hold colons too.
-    return name if port.isdigit() else hosts[0].lower()
+    found = _HOST.fullmatch(hosts[0].lower()) if len(hosts) == 1 else None
+    if found is None:
+        raise BadRequest("a request has one Host header, with a name or an address and perhaps a port")
+    return found["name"]
 
 
 def _path(request: web.BaseRequest) -> bytes:
@@ -209,14 +217,15 @@ def _path(request: web.BaseRequest) -> bytes:
     `//host` too, is only ever a path.
     """
     path = request.raw_path
-    if not path.startswith("/") or not path.isascii() or not path.isprintable() or " " in path:
+    if not path.startswith("/") or not path.isascii() or not path.isprintable() or set(" #") & set(path):
         raise BadRequest("the request target must be a path")
     return path.encode("ascii")
 
 
-def _token(key: bytes, uid: str, port: int, version: int) -> str:
-    return keys.preview_token(key=key, sandbox_uid=uid, port=port, version=version)
-
-
 def _credential(key: bytes, namespace: str, pod_uid: str) -> str:
     return keys.credential(key=key, namespace=namespace, pod_uid=pod_uid)
+
+
+def _cut(request: web.BaseRequest) -> None:
+    if request.transport is not None:
+        request.transport.abort()

@@ -14,6 +14,10 @@ COOKIE: Final = "__Host-sandpod"
 _NOT_TO_APP: Final = HOP_BY_HOP | {b"cookie", b"expect", b"forwarded", b"host", b"x-real-ip"}
 _NOT_TO_APP_PREFIXES: Final = (b"x-forwarded-", b"x-sandpod-")
 _NOT_TO_CLIENT: Final = HOP_BY_HOP | {b"set-cookie"}
+# Characters of a URL's path, query and fragment. A second slash or a backslash at its beginning would make
+# the rest a host; whatever browsers leave out of a URL, such as a tab, is not among them.
+_LOCAL: Final = re.compile(r"/(?![/\\])[A-Za-z0-9\-._~!$&'()*+,;=:@%/?#]*")
+_LONGEST_PATH: Final = 2048
 _DOMAIN: Final = re.compile(rb";\s*domain\s*=", re.IGNORECASE)
 _REFERRER: Final = b"Referrer-Policy: no-referrer\r\n"
 
@@ -49,6 +53,11 @@ def to_browser(headers: RawHeaders) -> list[bytes] | None:
         # The token stands in the host name: the sites that a page links to must not learn it.
         kept.append(_REFERRER)
     return kept
+
+
+def local_path(text: str) -> str:
+    """What is safe to be redirected to: the same when it is a path on this host, else its beginning."""
+    return text if len(text) <= _LONGEST_PATH and _LOCAL.fullmatch(text) else "/"
 
 
 def _without_ours(cookies: bytes) -> bytes:

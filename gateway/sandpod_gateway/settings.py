@@ -4,7 +4,7 @@ nothing has to watch for it. An unknown field is an error: a misspelt setting is
 
 from typing import Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, IPvAnyNetwork
 from pydantic.alias_generators import to_camel
 from sandpod_crds import names
 from sandpod_crds.previews import Site
@@ -30,6 +30,12 @@ class Settings(BaseModel):
     haproxy_map: str = "/haproxy/hosts.map"
     # Where previews live; None when the platform team wants none
     site: Site | None = Site()
+    # The networks of proxies in front of the gateway, which say in X-Forwarded-For and -Proto who a client
+    # is. HAProxy, where there is one, has a list of its own.
+    trusted_proxies: tuple[IPvAnyNetwork, ...] = ()
+    # How long a login link is good for, once, and how long the login that it gives
+    login_link_seconds: int = Field(default=60, gt=0, le=600)
+    login_seconds: int = Field(default=8 * 3600, gt=0, le=30 * 86400)
     log_level: Literal["debug", "info", "warning", "error"] = "info"
 
     # How long a decision of RBAC is believed

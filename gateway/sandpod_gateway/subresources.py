@@ -10,8 +10,10 @@ from sandpod_crds.names import SANDBOXES
 
 from .audit import Exchange
 from .errors import NotFound
+from .login_api import LoginApi
 from .permissions import VERBS, Permission
 from .ports_api import PortsApi
+from .private import PERMISSION as OPEN_PRIVATE
 from .sandbox_api import Call, SandboxApi
 
 _LABEL: Final = r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?"
@@ -22,12 +24,14 @@ NAME: Final = rf"(?=[^/]{{1,253}}(?:/|$))(?P<name>{_LABEL}(?:\.{_LABEL})*)"
 SANDBOX: Final = rf"namespaces/{NAMESPACE}/{SANDBOXES}/{NAME}(?P<rest>/.*)"
 
 _REST: Final = re.compile(r"/(?P<word>[a-z]+)(?P<more>(?:/.*)?)")
+_LOGIN: Final = re.compile(r"/(?P<port>[1-9][0-9]{0,4})/login")
 _ALL: Final = ("proxy/…", "wake", "sleep", "ports")
 
 
 class Subresources:
-    def __init__(self, *, sandboxes: SandboxApi, ports: PortsApi) -> None:
+    def __init__(self, *, sandboxes: SandboxApi, ports: PortsApi, logins: LoginApi) -> None:
         self._sandboxes = sandboxes
+        self._logins = logins
         self._ports = ports
 
     async def serve(
@@ -42,6 +46,12 @@ class Subresources:
                 return await self._sandboxes.wake(request, call, exchange)
             case ("sleep", ""):
                 return await self._sandboxes.sleep(request, call, exchange)
+            case ("ports", more) if login := _LOGIN.fullmatch(more):
+                # Not `create`: it opens nothing that the same person could not open with his own token.
+                await self._sandboxes.authorize(call, OPEN_PRIVATE, exchange)
+                return await self._logins.serve(
+                    request, (call.namespace, call.name), int(login["port"]), call.identity, exchange
+                )
             case ("ports", more):
                 verb = VERBS.get(request.method, "create")
                 await self._sandboxes.authorize(call, Permission(verb, "ports"), exchange)
