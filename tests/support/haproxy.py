@@ -81,9 +81,12 @@ class HAProxy:
         self.process = self._spawn()
         await self.listening()
 
+    def signal(self, number: signal.Signals) -> None:
+        os.killpg(self.process.pid, number)
+
     def kill(self) -> None:
         with contextlib.suppress(ProcessLookupError):
-            os.killpg(self.process.pid, signal.SIGKILL)
+            self.signal(signal.SIGKILL)
         self.process.wait()
 
     @property

@@ -64,6 +64,7 @@ class FastPath:
         self._woken = asyncio.Event()
         self._answered: dict[str, int] = {}
         self._counted = 0.0
+        self._said = ""
 
     @property
     def hosts(self) -> int:
@@ -93,33 +94,41 @@ class FastPath:
         self._woken.set()
 
     async def run(self) -> None:
+        begun = False
         try:
             while True:
                 try:
-                    await self._admin.begin()
-                    log.info("HAProxy takes hosts of previews")
-                    await self._steer()
+                    if not begun:
+                        await self._admin.begin()
+                        begun = True
+                    await self._round()
                 except Unavailable as error:
-                    # What it still knows ends within a lease; a new one knows nothing.
-                    log.warning("previews are served by this process alone: %s", error)
-                finally:
-                    self._forget()
-                await asyncio.sleep(_AGAIN_SECONDS)
+                    # What it knows ends within a lease; what is taken back is cut when it answers again.
+                    self._say(f"previews are served by this process alone: {error}")
+                    await asyncio.sleep(_AGAIN_SECONDS)
+                else:
+                    self._say("HAProxy takes previews")
         finally:
             for task in self._renewing.values():
                 task.cancel()
+            for entry in list(self._entries.values()):
+                self._drop(entry)
 
-    async def _steer(self) -> None:
-        while True:
-            self._woken.clear()
-            await self._close()
-            if self._entries:
-                await self._look()
-                await self._extend()
-            await self._count()
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(self._lease_seconds * _LOOK if self._entries else _COUNT_SECONDS):
-                    await self._woken.wait()
+    async def _round(self) -> None:
+        self._woken.clear()
+        await self._close()
+        if self._entries:
+            await self._look()
+            await self._extend()
+        await self._count()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(self._lease_seconds * _LOOK if self._entries else _COUNT_SECONDS):
+                await self._woken.wait()
+
+    def _say(self, what: str) -> None:
+        if what != self._said:
+            log.warning("%s", what)
+        self._said = what
 
     async def _close(self) -> None:
         closing = [entry for entry in self._entries.values() if entry.shut or entry.revoked]
@@ -207,10 +216,6 @@ class FastPath:
                 await changed.wait()
         entry.revoked = True
         self._woken.set()
-
-    def _forget(self) -> None:
-        for entry in list(self._entries.values()):
-            self._drop(entry)
 
     def _drop(self, entry: Entry) -> None:
         if entry.watching is not None:

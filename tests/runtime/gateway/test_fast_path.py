@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 import pytest_asyncio
+from sandpod_gateway.fastpath.admin import Unavailable
 from sandpod_gateway.routes import ExposedPort
 
 from tests.support.haproxy import HOST, KEY, PORT, World, until, world
@@ -275,6 +276,22 @@ async def test_a_restarted_haproxy_is_filled_again(fast: World) -> None:
     assert (await fast.haproxy.get()).endswith(b"python")
 
     await fast.open()
+
+
+async def test_what_is_taken_back_while_haproxy_does_not_answer_is_cut_when_it_does(fast: World) -> None:
+    await fast.open()
+    reader, writer = await fast.websocket()
+    fast.haproxy.signal(signal.SIGSTOP)
+    asking = asyncio.create_task(fast.haproxy.admin.traffic())
+    with pytest.raises(Unavailable):
+        await asking
+
+    fast.table.put(KEY, dataclasses.replace(fast.route, ports=()))
+    fast.haproxy.signal(signal.SIGCONT)
+
+    async with asyncio.timeout(SOON):
+        assert await reader.read() == b""
+    writer.close()
 
 
 async def test_one_source_cannot_take_all_connections() -> None:
