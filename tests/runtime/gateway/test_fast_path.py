@@ -94,11 +94,18 @@ async def test_a_client_cannot_say_who_it_is(fast: World) -> None:
 
 
 async def test_a_trusted_proxy_says_who_the_client_is() -> None:
-    async with world(SANDPOD_TRUSTED_PROXIES="10.0.0.0/8 127.0.0.0/8", SANDPOD_SCHEME="https") as fast:
-        await fast.haproxy.get(headers="X-Forwarded-For: 6.6.6.6, 192.0.2.7\r\n")
+    async with world(SANDPOD_TRUSTED_PROXIES="10.0.0.0/8 127.0.0.0/8") as fast:
+        for chain, source in (
+            ("6.6.6.6, 192.0.2.7", b"192.0.2.7"),
+            ("6.6.6.6, 192.0.2.7, 10.0.0.1, 10.0.0.2", b"192.0.2.7"),
+            ("2001:db8::7", b"2001:db8::7"),
+            ("nonsense", b"127.0.0.1"),
+        ):
+            headers = f"X-Forwarded-For: {chain}\r\nX-Forwarded-Proto: gopher, HTTPS\r\n"
+            await fast.haproxy.get(headers=headers)
 
-        assert b"\r\nx-forwarded-for: 192.0.2.7\r\n" in fast.python.heads[0]
-        assert b"\r\nx-forwarded-proto: https\r\n" in fast.python.heads[0]
+            assert b"\r\nx-forwarded-for: " + source + b"\r\n" in fast.python.heads[-1]
+            assert b"\r\nx-forwarded-proto: https\r\n" in fast.python.heads[-1]
 
 
 async def test_secrets_and_cookies_for_others_do_not_reach_the_browser(fast: World) -> None:
