@@ -24,6 +24,7 @@ COMMANDS = {
     "sleep": "put sandboxes to sleep until the next request",
     "expose": "give a port of a sandbox a URL",
     "unexpose": "take a port's URL back",
+    "open": "show a port in your browser",
     "ports": "the exposed ports of a sandbox and their URLs",
     "delete": "delete sandboxes",
     "version": "versions of this program and of the cluster",

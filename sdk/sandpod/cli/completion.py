@@ -43,7 +43,7 @@ complete -c sandpod -f -a '(sandpod __complete (commandline -opc)[2..] (commandl
 """,
 }
 _SEVERAL = {"delete", "pause", "resume", "sleep", "wake"}
-_NAMED = {"get", "exec", "expose", "logs", "ports", "unexpose", *_SEVERAL}
+_NAMED = {"get", "exec", "expose", "logs", "open", "ports", "unexpose", *_SEVERAL}
 _OPTION = re.compile(r"(--?[a-z][a-z-]*)(?: (\{[^}]*\}|[A-Z][A-Z=]*))?")
 
 

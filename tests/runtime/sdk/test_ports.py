@@ -52,6 +52,19 @@ def test_the_command_prints_the_url_and_nothing_else(cli: Cli, demo: Sandbox) ->
     assert b"expose demo PORT" in nothing.stderr
 
 
+def test_the_browser_shows_the_port_that_is_asked_for(cli: Cli, demo: Sandbox) -> None:
+    nothing = cli("open", "demo", "--print")
+    assert (nothing.returncode, b"expose demo PORT" in nothing.stderr) == (1, True)
+
+    first, second = demo.expose(8080), demo.expose(9000)
+    # A program that is told the URL stands in for the browser.
+    opened = cli("open", "demo", BROWSER="echo browsing %s")
+    assert opened.stdout.decode().splitlines() == [first.url, f"browsing {first.url}"]
+    assert cli("open", "demo", "9000", "--print").stdout.decode() == f"{second.url}\n"
+    missing = cli("open", "demo", "9999")
+    assert (missing.returncode, b"Port 9999 is not exposed" in missing.stderr) == (1, True)
+
+
 def test_what_is_not_there_is_told(cli: Cli, demo: Sandbox) -> None:
     done = cli("unexpose", "demo", "8080")
     assert (done.returncode, b"no exposed port 8080" in done.stderr) == (1, True)
