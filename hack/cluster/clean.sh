@@ -9,6 +9,6 @@ fi
 say "deleting what was cached in $SANDPOD_CACHE"
 # By name, and the directory only when that leaves it empty: SANDPOD_CACHE may be somebody's home.
 cd "$SANDPOD_CACHE"
-rm -rf bin judges kwok kwok.stamp node node-rootfs-*.tar node.stamp tools.stamp audit-policy.yaml images.lock images.log dockerd.log
+rm -rf bin judges kwok kwok.stamp traefik traefik.stamp debian node node-rootfs-*.tar node.stamp tools.stamp audit-policy.yaml images.lock images.log dockerd.log
 rm -f "$KUBECONFIG" lock cluster.log
 cd / && rmdir --ignore-fail-on-non-empty "$SANDPOD_CACHE"
