@@ -31,10 +31,22 @@ show "kubectl auth can-i create sandboxes.sandpod.dev --subresource=exec --as=so
 say "5. What happened, as Kubernetes tells it."
 show "kubectl events --for sandbox/hello"
 
+say "6. A web server in a sandbox: a declared process, and a port that is exposed. It answers after every wake, too."
+show "sed -n '/^spec/,\$p' examples/preview.yaml"
+show "kubectl apply -f examples/preview.yaml"
+show "kubectl wait sandbox/preview --for=condition=Ready --for=condition=PreviewReady --timeout=120s"
+show "kubectl get sandbox preview -o wide"
+url=$(sandpod open preview --print)
+# Not every machine finds names below localhost by itself; browsers do.
+host=${url#*://} host=${host%%[:/]*} port=$(sed -nE 's|^[^:]*://[^:/]*:([0-9]+)/.*|\1|p' <<<"$url")
+show "curl -sS --resolve $host:${port:-80}:127.0.0.1 --retry 20 --retry-delay 1 --retry-all-errors -o /dev/null \
+    -w '%{http_code}, %{size_download} bytes\n' $url"
+
 say "It is yours now. The cluster's kubeconfig and tools:  . hack/cluster/env.sh"
 cat <<'END'
   a shell's worth of commands    sandpod exec hello -- bash -c '…'
   another sandbox                sandpod create mine
-  away with this one             kubectl delete -f examples/hello.yaml
+  away with these two            kubectl delete -f examples/hello.yaml -f examples/preview.yaml
   away with the cluster          make cluster-down
 END
+printf '\n\033[1mOpen this in your browser:\033[0m  %s\n' "$url"

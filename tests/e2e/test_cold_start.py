@@ -119,11 +119,11 @@ def test_values_of_a_secret_become_environment(sandbox: Sandboxes, namespace: st
     assert box.output('echo "$PASSWORD/$PLAIN/$MODE"') == "s3cret/as written/fast"
 
 
-def test_fields_that_have_no_effect_yet_are_named(sandbox: Sandboxes) -> None:
-    box = sandbox(ports=[{"port": 8080}]).wait()
+def test_fields_that_have_no_effect_are_named(sandbox: Sandboxes) -> None:
+    box = sandbox(podTemplate={"spec": {"restartPolicy": "Always"}}).wait()
     honored = box.condition("SpecHonored")
-    assert (honored["status"], honored["reason"]) == ("False", "NotImplemented")
-    assert "ports" in honored["message"]
+    assert (honored["status"], honored["reason"]) == ("False", "Overridden")
+    assert "podTemplate.spec.restartPolicy" in honored["message"]
 
 
 @pytest.mark.parametrize("name", ["a", "box-0123456789-0123456789-0123456789-0123456789-0123456789ab"])
