@@ -22,7 +22,7 @@ if [ -n "$(helm list --namespace "$namespace" --pending --short)" ]; then
 fi
 # kind maps a port of this machine to this NodePort, so that preview URLs open here as they are, without an ingress
 # controller.
-web=(--set gateway.service.type=NodePort,gateway.service.nodePort=30080)
+web=(--set gateway.service.type=NodePort --set gateway.service.nodePort=30080)
 mapped=$(docker port "$SANDPOD_CLUSTER-control-plane" 30080/tcp 2>/dev/null | head -n 1 || true)
 [ -z "$mapped" ] || web+=(--set "previews.port=${mapped##*:}")
 helm upgrade sandpod charts/sandpod --install --namespace "$namespace" --values build/images.yaml "${web[@]}" \
