@@ -9,7 +9,7 @@ from typing import Any
 from aiohttp import web
 from kubernetes.aio.client.configuration import Configuration
 from sandpod_crds.kube import Kube
-from sandpod_crds.names import ANNOTATION_WAKE
+from sandpod_crds.names import ANNOTATION_SPENT_LOGINS, ANNOTATION_WAKE
 
 from .gateway_visitors import Visitors
 
@@ -212,6 +212,8 @@ class ApiServer:
             patch = await request.json()
             if "spec" in patch:
                 return await self._patch_ports((namespace, name), patch)
+            if ANNOTATION_SPENT_LOGINS in patch["metadata"]["annotations"]:
+                return await self._patch_logins((namespace, name), patch)
             return await self._patch(item, patch)
         return _json(self._versioned((namespace, name)))
 
@@ -233,6 +235,16 @@ class ApiServer:
         annotations = {**item["metadata"]["annotations"], **metadata.get("annotations", {})}
         changed_metadata = {**item["metadata"], "annotations": annotations}
         await self.put({**item, "metadata": changed_metadata, "spec": {**item["spec"], **spec}})
+        return _json(self._versioned(key))
+
+    async def _patch_logins(self, key: tuple[str, str], patch: Json) -> web.Response:
+        metadata, item = patch["metadata"], self.objects[key]
+        if set(patch) != {"metadata"} or set(metadata["annotations"]) != {ANNOTATION_SPENT_LOGINS}:
+            return _status(422, "Invalid", "that is not for the gateway")
+        if (metadata["uid"], metadata["resourceVersion"]) != (item["metadata"]["uid"], self._versions[key]):
+            return _status(409, "Conflict", "somebody was faster")
+        annotations = {**item["metadata"]["annotations"], **metadata["annotations"]}
+        await self.put({**item, "metadata": {**item["metadata"], "annotations": annotations}})
         return _json(self._versioned(key))
 
     async def _patch(self, item: Json, patch: Json) -> web.Response:

@@ -3,7 +3,6 @@ instead of it.
 """
 
 import asyncio
-from typing import Any
 
 import aiohttp
 import pytest
@@ -11,19 +10,7 @@ from aiohttp import web
 from sandpod_gateway.preview_headers import COOKIE
 
 from tests.support.gateway_harness import Harness, until
-
-
-async def echo(request: web.BaseRequest) -> web.StreamResponse:
-    return web.Response(
-        text=f"{request.method} {request.raw_path}", headers={"X-Body": (await request.read()).decode()}
-    )
-
-
-async def exposed(gateway: Harness, **values: Any) -> str:
-    """A sandbox that exposes port 8080; returns the host of its preview."""
-    await gateway.raw_runtime()
-    await gateway.expose("hello", {"port": 8080}, **values)
-    return gateway.preview_host("hello")
+from tests.support.gateway_previews import echo, exposed
 
 
 async def test_the_address_opens_the_program_and_its_path_is_passed_on_as_it_is(gateway: Harness) -> None:
@@ -36,15 +23,6 @@ async def test_the_address_opens_the_program_and_its_path_is_passed_on_as_it_is(
     assert answer.headers["X-Body"] == "body"
 
 
-async def test_a_path_with_two_slashes_stays_a_path_of_this_program(gateway: Harness) -> None:
-    host = await exposed(gateway)
-    program = await gateway.raw_program()
-
-    request = f"GET //evil.example/x HTTP/1.1\r\nHost: {host}\r\n\r\n"
-    assert (await gateway.raw_preview(request.encode())).startswith(b"HTTP/1.1 200")
-    assert program.head()[0] == b"GET //evil.example/x HTTP/1.1"
-
-
 @pytest.mark.parametrize("form", ["http://evil.example/", "evil.example:443", "*"])
 async def test_a_target_that_is_no_path_is_refused(gateway: Harness, form: str) -> None:
     host = await exposed(gateway)
@@ -53,29 +31,6 @@ async def test_a_target_that_is_no_path_is_refused(gateway: Harness, form: str) 
     answer = await gateway.raw_preview(f"GET {form} HTTP/1.1\r\nHost: {host}\r\n\r\n".encode())
 
     assert b" 400 " in answer.partition(b"\r\n")[0]
-    assert program.connections == 0
-
-
-async def test_a_wrong_token_wakes_nothing_and_looks_like_a_name_that_is_not_there(gateway: Harness) -> None:
-    host = await exposed(gateway, phase="Asleep", ready=False, pod_ip="")
-    wrong = host.replace(host.split(".")[0][-20:], "a" * 20)
-
-    known = await gateway.preview("GET", host=wrong)
-    unknown = await gateway.preview("GET", host=wrong.replace("hello", "nobody"))
-
-    assert (known.status, known.body) == (404, unknown.body)
-    assert {**known.headers} | {"Date": ""} == {**unknown.headers} | {"Date": ""}
-    assert gateway.api.wakes == []
-
-
-async def test_a_token_opens_one_port_of_one_sandbox(gateway: Harness) -> None:
-    host = await exposed(gateway)
-    program = await gateway.raw_program(port=8081)
-    await gateway.expose("hello", {"port": 8080}, {"port": 8081})
-    token = host.split(".")[0][-20:]
-
-    for label in ("8081-hello", "8080-other", "3000-hello", "08080-hello"):
-        assert (await gateway.preview("GET", host=f"{label}-{token}.sandpod.localhost")).status == 404
     assert program.connections == 0
 
 
@@ -124,23 +79,6 @@ async def test_the_program_learns_who_came_how_and_cannot_be_lied_to_about_it(ga
     )
 
 
-async def test_a_program_sets_cookies_for_its_own_host_only_and_leaks_no_referrer(
-    gateway: Harness,
-) -> None:
-    host = await exposed(gateway)
-    await gateway.raw_program(
-        answer=b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nSet-Cookie: mine=1; Path=/\r\n"
-        b"Set-Cookie: theirs=1; DOMAIN = sandpod.localhost\r\nX-Sandpod-Credential: x\r\n"
-        b"set-cookie: __host-sandpod=forged; Secure; Path=/\r\n\r\n"
-    )
-
-    answer = await gateway.preview("GET", host=host)
-
-    assert answer.headers.getall("Set-Cookie") == ["mine=1; Path=/"]
-    assert answer.headers["Referrer-Policy"] == "no-referrer"
-    assert "X-Sandpod-Credential" not in answer.headers
-
-
 async def test_a_referrer_policy_of_the_program_itself_stands(gateway: Harness) -> None:
     host = await exposed(gateway)
     await gateway.raw_program(
@@ -177,16 +115,6 @@ async def test_websockets_pass_both_ways(gateway: Harness) -> None:
     ):
         await ws.send_str("abc")
         assert (await ws.receive()).data == "cba"
-
-
-async def test_a_websocket_needs_the_token_as_every_request_does(gateway: Harness) -> None:
-    host = await exposed(gateway)
-    program = await gateway.raw_program()
-    wrong = host.replace(host.split(".")[0][-20:], "a" * 20)
-    async with aiohttp.ClientSession() as session:
-        with pytest.raises(aiohttp.WSServerHandshakeError) as refused:
-            await session.ws_connect(f"ws://127.0.0.1:{gateway.gateway.http_port}/", headers={"Host": wrong})
-    assert (refused.value.status, program.connections) == (404, 0)
 
 
 async def test_a_port_on_which_nobody_listens_is_said_to_people_and_programs(gateway: Harness) -> None:
@@ -228,11 +156,3 @@ async def test_a_request_wakes_a_sleeping_sandbox_once_however_many_come(gateway
 
     assert sorted(answer.body for answer in answers) == sorted(f"GET /{n}".encode() for n in range(20))
     assert len(gateway.api.wakes) == 1
-
-
-async def test_a_private_port_is_not_opened_by_its_address_alone(gateway: Harness) -> None:
-    await gateway.raw_runtime()
-    program = await gateway.raw_program()
-    await gateway.expose("hello", {"port": 8080, "access": "Private"})
-    answer = await gateway.preview("GET", host=gateway.preview_host("hello"))
-    assert (answer.status, answer.json["code"], program.connections) == (401, "LOGIN_NEEDED", 0)
