@@ -15,5 +15,6 @@ if has helm "the chart"; then
   helm lint --quiet --strict charts/sandpod
   # The branches that the defaults leave out have to render too.
   helm template sandpod charts/sandpod --set certificates.mode=CertManager --set gateway.replicas=2 \
-    --set network.dns.nodeLocal=169.254.20.10 --set network.detectEnforcement=false >/dev/null
+    --set network.dns.nodeLocal=169.254.20.10 --set network.detectEnforcement=false \
+    --set gateway.fastPath.enabled=false >/dev/null
 fi

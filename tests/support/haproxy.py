@@ -149,6 +149,17 @@ class Server:
                 writer.write(data)
             self.ended += 1
             raise ConnectionError
+        if path == b"/continue":
+            writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+            self.name = await reader.readexactly(4)
+        if path == b"/drip":
+            # As an event stream does: a piece, and the rest much later.
+            writer.write(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nfirst\r\n")
+            await self.release.wait()
+            writer.write(b"4\r\nlast\r\n0\r\nX-Trailer: end\r\n\r\n")
+            return
+        if b"\r\ntransfer-encoding: chunked\r\n" in head:
+            self.name = await reader.readuntil(b"0\r\n\r\n")
         if path == b"/headers":
             extra = b"Set-Cookie: a=b; Domain=sandpod.localhost\r\nSet-Cookie: __Host-Sandpod=x\r\n"
             extra += b"Set-Cookie: mine=1\r\nX-Sandpod-Credential: secret\r\nKeep-Alive: timeout=5\r\n"
