@@ -23,7 +23,8 @@ from tests.support.two_nodes import (
 )
 from tests.support.waiting import eventually
 
-pytestmark = pytest.mark.usefixtures("two_nodes_in_use")
+# The first test waits for the cluster too.
+pytestmark = [pytest.mark.usefixtures("two_nodes_in_use"), pytest.mark.timeout(1200)]
 
 SLOW = 240
 # The node controller waits five minutes for a node unless a pod is in a greater hurry.

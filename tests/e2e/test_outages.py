@@ -9,7 +9,8 @@ from tests.support.cluster import Json, get, kubectl
 from tests.support.sandboxes import Sandboxes
 from tests.support.two_nodes import kill_the_api_server
 
-pytestmark = pytest.mark.usefixtures("two_nodes_in_use")
+# The first test waits for the cluster too.
+pytestmark = [pytest.mark.usefixtures("two_nodes_in_use"), pytest.mark.timeout(1200)]
 
 SLOW = 240
 FILES: Json = {"workspace": {"size": "1Gi"}}
