@@ -16,5 +16,6 @@ if has helm "the chart"; then
   # The branches that the defaults leave out have to render too.
   helm template sandpod charts/sandpod --set certificates.mode=CertManager --set gateway.replicas=2 \
     --set network.dns.nodeLocal=169.254.20.10 --set network.detectEnforcement=false \
-    --set gateway.fastPath.enabled=false >/dev/null
+    --set gateway.fastPath.enabled=false --set gateway.service.type=LoadBalancer --set previews.mode=Wildcard \
+    --set previews.scheme=https >/dev/null
 fi
