@@ -44,6 +44,7 @@ class WebDoor:
         if self._behind_haproxy:
             # Written by HAProxy, which has taken away what the client said of itself.
             exchange.source = request.headers.get("X-Forwarded-For", "")
+            scheme = request.headers.get("X-Forwarded-Proto", scheme)
         else:
             sender = sender_of(request, peer=exchange.source, scheme=scheme, trusted=self._trusted)
             exchange.source, scheme = sender.source, sender.scheme

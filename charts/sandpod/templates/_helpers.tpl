@@ -130,6 +130,7 @@ annotations:
   "site" (ternary nil (fromYaml (include "sandpod.previewSite" .)) (eq .Values.previews.mode "None"))
   "authorizationCacheSeconds" .Values.gateway.authorizationCacheSeconds
   "logLevel" .Values.gateway.logLevel
+  "trustedProxies" .Values.gateway.fastPath.trustedProxies
   "sockets" (ternary "/run/sandpod" "" .Values.gateway.fastPath.enabled)
   ) .Values.gateway.limits | toJson -}}
 {{- end -}}

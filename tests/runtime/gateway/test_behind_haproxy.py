@@ -16,7 +16,7 @@ from tests.support.haproxy import FOLDER, HAProxy
 @pytest.fixture
 def haproxy() -> Generator[HAProxy]:
     with tempfile.TemporaryDirectory(prefix="sandpod-") as folder:
-        running = HAProxy(Path(folder))
+        running = HAProxy(Path(folder), SANDPOD_SCHEME="https")
         yield running
         running.kill()
 
@@ -29,7 +29,10 @@ async def gateway(built: Harness, haproxy: HAProxy) -> Harness:
 
 
 async def echo(request: web.BaseRequest) -> web.StreamResponse:
-    return web.Response(text=f"{request.raw_path} for {request.headers['X-Forwarded-For']}")
+    headers = request.headers
+    return web.Response(
+        text=f"{request.raw_path} for {headers['X-Forwarded-For']} by {headers['X-Forwarded-Proto']}"
+    )
 
 
 async def test_a_preview_that_is_in_use_does_not_pass_the_python_process(
@@ -43,7 +46,7 @@ async def test_a_preview_that_is_in_use_does_not_pass_the_python_process(
     async with asyncio.timeout(20):
         while True:
             answer = await haproxy.get("/path?x", host=host, headers="X-Forwarded-For: 6.6.6.6\r\n")
-            assert answer.endswith(b"/path?x for 127.0.0.1"), answer
+            assert answer.endswith(b"/path?x for 127.0.0.1 by https"), answer
             passed = (await haproxy.admin.answered())["2xx"]
             if passed >= 3:
                 return

@@ -10,7 +10,7 @@
     - {name: SANDPOD_MAX_CONNECTIONS, value: {{ $fast.maxConnections | quote }}}
     - {name: SANDPOD_CONNECTIONS_PER_SOURCE, value: {{ $fast.maxConnectionsPerSource | quote }}}
     - {name: SANDPOD_REQUESTS_PER_SANDBOX, value: {{ .Values.gateway.limits.maxRequestsPerSandbox | quote }}}
-    - {name: SANDPOD_SCHEME, value: {{ dig "scheme" "http" (default dict .Values.previews) | quote }}}
+    - {name: SANDPOD_SCHEME, value: {{ .Values.previews.scheme | quote }}}
     {{- with $fast.trustedProxies }}
     - {name: SANDPOD_TRUSTED_PROXIES, value: {{ join " " . | quote }}}
     {{- end }}
