@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 from sandpod_crds.keys import preview_token
 from sandpod_crds.models import Condition, PortStatus
 from sandpod_crds.models.parts import Port
-from sandpod_crds.names import ConditionType
+from sandpod_crds.names import LABEL_SANDBOX_UID, ConditionType
 from sandpod_crds.previews import PreviewAddress
 
 from .conditions import Verdict, verdict
 from .kinds import INGRESS
-from .objects import Json, entries, uid_of
+from .objects import Json, entries, section, uid_of
 from .plan import Plan, Verb, Write
 from .reasons import Reason
 from .resources.ingress import build_ingress, correction, is_as_wanted
@@ -85,11 +85,11 @@ def preview_verdict(case: "Case", *, before: Condition | None) -> Verdict:
 
 
 def _changes(case: "Case") -> Iterator[Write]:
+    yield from withdraw(found for found in case.ingresses if not _is_of(found, case))
     if not case.knows_files_and_network:
         return
     wanted = _wanted(case)
-    known = {found["metadata"]["name"]: found for found in case.ingresses}
-    # Those of an earlier sandbox of this name among them: each name has its sandbox's UID in it.
+    known = {found["metadata"]["name"]: found for found in case.ingresses if _is_of(found, case)}
     yield from withdraw(found for name, found in known.items() if name not in wanted)
     for name, body in wanted.items():
         yield from _put_up(known.get(name), body)
@@ -137,6 +137,11 @@ def _address(port: Port | PortStatus, case: "Case") -> PreviewAddress:
     key = case.installation.key
     token = preview_token(key=key, sandbox_uid=case.uid, port=port.port, version=port.token_version)
     return PreviewAddress.of(port=port.port, sandbox=case.sandbox.metadata.name, token=token)
+
+
+def _is_of(found: Json, case: "Case") -> bool:
+    """Not of an earlier sandbox of this name."""
+    return section(found["metadata"], "labels").get(LABEL_SANDBOX_UID) == case.uid
 
 
 def _is_going(found: Json) -> bool:

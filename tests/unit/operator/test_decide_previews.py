@@ -182,8 +182,12 @@ def test_an_ingress_that_is_going_away_is_waited_for() -> None:
 
 def test_an_earlier_sandboxs_ingresses_are_swept() -> None:
     (made,) = ingresses_for(PORTS)
-    earlier = there(made, name="preview-8080-another", uid="2e9")
+    labels = {**made["metadata"]["labels"], "sandpod.dev/sandbox-uid": "another"}
+    earlier = there(made, name="preview-8080-another", uid="2e9", labels=labels)
     assert writes(plan_for(works(PORTS, made, earlier))) == ["delete ingresses"]
+    # Also by one of which nobody knows what it is to expose itself.
+    unknown = situation(sandbox({"templateRef": {"name": "t"}}), missing="SandboxTemplate t")
+    assert writes(plan_for(replace(unknown, ingresses=(earlier,)))) == ["delete ingresses"]
 
 
 def test_a_sandbox_that_is_gone_or_going_leaves_no_ingress() -> None:
