@@ -82,6 +82,12 @@ class Exposing(ABC):
         """Gives an exposed port another URL; the old one opens nothing any more."""
         return ExposedPort.from_object(self._client.send(self._about("POST", port, action="/rotate")))
 
+    def login_url(self, port: int) -> str:
+        """A link that logs a browser in to a port with access Private, as whoever you are. It can be opened
+        once, within a minute.
+        """
+        return str(self._client.send(self._about("POST", port, action="/login"))["url"])
+
     def _about(self, method: str, port: int, *, action: str = "") -> _requests.Request:
         return _requests.exposed_port(
             method, namespace=self.namespace, name=self.name, port=port, action=action

@@ -19,12 +19,15 @@ async def beside(request: web.Request, sandbox: Json, store: Store) -> web.Respo
         entry = exposed.setdefault(wish["port"], {"access": "Token", "tokenVersion": 1})
         entry |= wish
         return web.json_response(shown(sandbox, entry), status=201)
-    port = int(rest.removesuffix("/rotate"))
+    port = int(rest.removesuffix("/rotate").removesuffix("/login"))
     if port not in exposed:
         raise Refused(status(404, "NotFound", f"port {port} is not exposed"))
     if request.method == "DELETE":
         del exposed[port]
         return web.json_response({"kind": "Status", "status": "Success"})
+    if rest.endswith("/login"):
+        link = shown(sandbox, exposed[port])["url"] + ".sandpod/login?code=secret"
+        return web.json_response({"kind": "SandboxPortLogin", "url": link}, status=201)
     exposed[port]["tokenVersion"] += 1
     return web.json_response(shown(sandbox, exposed[port]))
 

@@ -10,7 +10,9 @@ from sandpod.cli._arguments import Parser, tell
 from sandpod.errors import NotFound, SandpodError
 
 DESCRIPTION = """\
-Open the URL of an exposed port in your browser, and print it. Without PORT: of the first one."""
+Open the URL of an exposed port in your browser, and print it. Without PORT: of the first one.
+
+Of a port with access Private it is a link that logs your browser in, which works once, within a minute."""
 
 EXAMPLES = """
 sandpod open demo
@@ -29,8 +31,9 @@ def run(args: argparse.Namespace) -> int:
     from sandpod.sandbox import Sandbox
 
     client = _arguments.connect(args)
+    sandbox = Sandbox.named(args.name, client=client)
     try:
-        ports = Sandbox.named(args.name, client=client).ports()
+        ports = sandbox.ports()
     except NotFound as error:
         raise _advice.not_found(client, name=args.name, program=args.program) from error
     found = next((each for each in ports if args.port in (None, each.port)), None)
@@ -40,7 +43,8 @@ def run(args: argparse.Namespace) -> int:
         raise SandpodError(f"{said}.", hint=hint)
     if not found.url:
         raise SandpodError(f"Port {found.port} is exposed, and this installation has no previews.")
-    print(found.url)
-    if not args.only_print and not webbrowser.open(found.url):
+    url = sandbox.login_url(found.port) if found.access == "Private" else found.url
+    print(url)
+    if not args.only_print and not webbrowser.open(url):
         tell("There is no browser here; open the URL yourself.")
     return 0

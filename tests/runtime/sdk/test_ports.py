@@ -65,6 +65,13 @@ def test_the_browser_shows_the_port_that_is_asked_for(cli: Cli, demo: Sandbox) -
     assert (missing.returncode, b"Port 9999 is not exposed" in missing.stderr) == (1, True)
 
 
+def test_a_private_port_is_opened_by_a_link_that_logs_in(cli: Cli, demo: Sandbox) -> None:
+    private = demo.expose(8080, access="Private")
+    link = f"{private.url}.sandpod/login?code=secret"
+    assert demo.login_url(8080) == link
+    assert cli("open", "demo", "--print").stdout.decode() == f"{link}\n"
+
+
 def test_what_is_not_there_is_told(cli: Cli, demo: Sandbox) -> None:
     done = cli("unexpose", "demo", "8080")
     assert (done.returncode, b"no exposed port 8080" in done.stderr) == (1, True)
