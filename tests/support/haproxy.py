@@ -78,8 +78,14 @@ class HAProxy:
 
     async def restart(self) -> None:
         self.kill()
+        # The script has ended; HAProxy itself takes a moment more, in which it would still accept.
+        await until(lambda: not self._is_there())
         self.process = self._spawn()
         await self.listening()
+
+    def _is_there(self) -> bool:
+        with socket.socket() as client:
+            return client.connect_ex(("127.0.0.1", self.port)) == 0
 
     def signal(self, number: signal.Signals) -> None:
         os.killpg(self.process.pid, number)
