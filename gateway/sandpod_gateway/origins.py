@@ -18,7 +18,8 @@ class ForeignOrigin(Denied):
 
 def origin_of(*, scheme: str, host: str) -> str:
     """As browsers write it; `host` is the Host header."""
-    return f"{scheme}://{host.lower().removesuffix(_DEFAULT_PORTS.get(scheme, ""))}"
+    usual = _DEFAULT_PORTS.get(scheme, "")
+    return f"{scheme}://{host.lower().removesuffix(usual)}"
 
 
 def is_own(request: web.BaseRequest, own: str) -> bool:
