@@ -129,6 +129,7 @@ annotations:
   "operatorHost" (printf "%s-operator.%s.svc" $name .Release.Namespace)
   "site" (ternary nil (fromYaml (include "sandpod.previewSite" .)) (eq .Values.previews.mode "None"))
   "authorizationCacheSeconds" .Values.gateway.authorizationCacheSeconds
+  "loginSeconds" (int .Values.gateway.loginSeconds)
   "logLevel" .Values.gateway.logLevel
   "trustedProxies" .Values.gateway.fastPath.trustedProxies
   "sockets" (ternary "/run/sandpod" "" .Values.gateway.fastPath.enabled)
