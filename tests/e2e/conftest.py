@@ -10,6 +10,7 @@ import pytest
 import yaml
 
 from tests.support import cluster, diagnosis, two_nodes
+from tests.support.ingress import Ingress, controller
 from tests.support.sandboxes import Sandbox, Sandboxes
 
 NUMBERS = itertools.count(1)
@@ -52,6 +53,13 @@ def two_nodes_in_use(second_cluster: None) -> Iterator[None]:
     """The module's tests work on that one."""
     with two_nodes.in_use():
         yield
+
+
+@pytest.fixture(scope="session")
+def ingress(installed: None) -> Iterator[Ingress]:
+    """A real ingress controller, by which previews are opened."""
+    with controller() as there:
+        yield there
 
 
 @pytest.fixture(scope="session")

@@ -1,0 +1,221 @@
+"""Previews through a real ingress controller: what a program in a sandbox gets of what a browser sends, and
+the other way round.
+"""
+
+import asyncio
+import contextlib
+import hashlib
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator
+
+import aiohttp
+import httpx
+import pytest
+
+from tests.support.cluster import RELEASE, SYSTEM, Json, kubectl
+from tests.support.ingress import Ingress, Preview
+from tests.support.preview_boxes import PORT, opened, program_in
+from tests.support.preview_program import CONTENT
+from tests.support.sandboxes import Sandbox, Sandboxes
+
+SIZE = 1 << 28
+FORGED = {
+    "X-Forwarded-For": "6.6.6.6",
+    "X-Forwarded-Host": "evil.example",
+    "X-Forwarded-Proto": "gopher",
+    "X-Real-Ip": "6.6.6.6",
+    "Forwarded": "for=6.6.6.6;host=evil.example",
+    "X-Sandpod-Credential": "forged",
+}
+
+
+@pytest.fixture(scope="module")
+def box(shared_sandbox: Sandboxes, api: httpx.Client) -> Sandbox:
+    box = shared_sandbox("box", keepAlive=True, ports=[{"port": PORT}]).wait()
+    program_in(api, box)
+    return box
+
+
+@pytest.fixture(scope="module")
+def preview(box: Sandbox, ingress: Ingress) -> Preview:
+    return opened(ingress, box)
+
+
+@pytest.fixture
+def heads(preview: Preview) -> "Heads":
+    seen = Heads(preview)
+    seen.take()
+    return seen
+
+
+class Heads:
+    """Of the requests that the program got."""
+
+    def __init__(self, preview: Preview) -> None:
+        self._preview = preview
+
+    def take(self) -> list[str]:
+        """Those since the last time."""
+        with self._preview.client() as client:
+            return client.get("/heads").raise_for_status().json()
+
+
+@contextlib.asynccontextmanager
+async def session(preview: Preview) -> AsyncGenerator[aiohttp.ClientSession]:
+    timeout = aiohttp.ClientTimeout(total=60)
+    async with aiohttp.ClientSession(headers={"Host": preview.host}, timeout=timeout) as session:
+        yield session
+
+
+async def say(preview: Preview, session: aiohttp.ClientSession, word: str) -> None:
+    async with session.post(preview.at("/say"), data=word) as answer:
+        assert answer.status == 200
+
+
+@pytest.mark.parametrize("scheme", ["http", "https"])
+def test_a_program_is_reached(preview: Preview, scheme: str) -> None:
+    with preview.client(scheme=scheme) as client:
+        answer = client.post("/some/path?a=1&b=%20", content=b"content")
+    found: Json = answer.raise_for_status().json()
+    assert found["head"].startswith("POST /some/path?a=1&b=%20 HTTP/1.1\r\n")
+    assert f"\r\nhost: {preview.host}\r\n" in found["head"].lower()
+    assert found["sha256"] == hashlib.sha256(b"content").hexdigest()
+
+
+@pytest.mark.parametrize("scheme", ["ws", "wss"])
+async def test_a_websocket_echoes(preview: Preview, scheme: str) -> None:
+    async with (
+        session(preview) as client,
+        client.ws_connect(
+            preview.at("/socket", scheme=scheme), ssl=preview.ingress.trust, server_hostname=preview.name
+        )
+        if scheme == "wss"
+        else client.ws_connect(preview.at("/socket", scheme=scheme)) as socket,
+    ):
+        for text in ("short", "x" * 60_000, "y" * 70_000):
+            await socket.send_str(text)
+            assert await socket.receive_str(timeout=20) == text
+
+
+async def test_events_arrive_one_by_one(preview: Preview) -> None:
+    async with session(preview) as client, client.get(preview.at("/events")) as stream:
+        assert stream.content_type == "text/event-stream"
+        for word in ("first", "second", "third"):
+            await say(preview, client, word)
+            assert await stream.content.readuntil(b"\n\n") == f"data: {word}\n\n".encode()
+        await say(preview, client, "end")
+        assert await stream.content.read() == b""
+
+
+async def test_a_long_poll_is_answered_when_there_is_something(preview: Preview) -> None:
+    async with session(preview) as client, asyncio.TaskGroup() as tasks:
+
+        async def poll() -> bytes:
+            async with client.get(preview.at("/poll")) as answer:
+                return await answer.read()
+
+        waiting = tasks.create_task(poll())
+        await say(preview, client, "news")
+        assert await waiting == b"news"
+
+
+async def test_a_body_in_chunks_arrives_as_it_was(preview: Preview) -> None:
+    async def chunks() -> AsyncIterator[bytes]:
+        for number in range(100):
+            yield f"{number:05}".encode() * 1000
+
+    whole = b"".join([piece async for piece in chunks()])
+    async with session(preview) as client, client.post(preview.at("/"), data=chunks()) as answer:
+        found = await answer.json(content_type=None)
+    assert (found["size"], found["sha256"]) == (len(whole), hashlib.sha256(whole).hexdigest())
+
+
+async def test_whoever_waits_for_100_gets_it(preview: Preview) -> None:
+    async with (
+        session(preview) as client,
+        client.post(preview.at("/"), data=b"content", expect100=True) as answer,
+    ):
+        assert (await answer.json(content_type=None))["size"] == 7
+
+
+def test_a_range_is_a_part(preview: Preview) -> None:
+    with preview.client(Range="bytes=10-19") as client:
+        answer = client.get("/content")
+    assert (answer.status_code, answer.content) == (206, CONTENT[10:20])
+    assert answer.headers["content-range"] == f"bytes 10-19/{len(CONTENT)}"
+
+
+def test_a_head_has_the_length_and_no_body(preview: Preview) -> None:
+    with preview.client() as client:
+        answer = client.head("/content")
+        assert (answer.status_code, answer.headers["content-length"]) == (200, str(len(CONTENT)))
+        assert client.get("/content").content == CONTENT
+
+
+def test_the_methods_are_the_programs(preview: Preview) -> None:
+    with preview.client() as client:
+        for method in ("OPTIONS", "PUT", "PATCH", "DELETE"):
+            answer = client.request(method, "/")
+            assert answer.json()["head"].startswith(f"{method} / "), answer.text
+            assert answer.headers["allow"] == "GET, POST, OPTIONS"
+
+
+def test_grpc_web_passes(preview: Preview) -> None:
+    with preview.client(**{"Content-Type": "application/grpc-web+proto", "X-Grpc-Web": "1"}) as client:
+        answer = client.post("/grpc-web", content=b"\0\0\0\0\0")
+    assert answer.headers["content-type"] == "application/grpc-web+proto"
+    assert answer.content == b"\0\0\0\0\5hello\x80\0\0\0\x0fgrpc-status:0\r\n"
+
+
+def test_large_headers_pass_within_the_bound(preview: Preview) -> None:
+    with preview.client(**{"X-Large": "x" * 6000}) as client:
+        assert "x" * 6000 in client.get("/").json()["head"]
+    with preview.client(**{"X-Large": "x" * 60_000}) as client:
+        assert client.get("/").status_code in (400, 431)
+        assert client.get("/", headers={"X-Large": ""}).status_code == 200
+
+
+def test_who_forwards_is_said_by_the_gateway_alone(preview: Preview, heads: Heads) -> None:
+    with preview.client(**FORGED) as client:
+        client.get("/")
+    (head,) = heads.take()
+    lower = head.lower()
+    assert f"x-forwarded-host: {preview.host}\r\n" in lower
+    assert lower.count("x-forwarded-for:") == lower.count("x-forwarded-proto:") == 1
+    for word in ("6.6.6.6", "evil.example", "gopher", "credential", "\r\nforwarded:", "x-real-ip"):
+        assert word not in lower, head
+
+
+def test_another_token_is_nobodys(ingress: Ingress, preview: Preview) -> None:
+    """The controller has no such host, and the gateway no such token."""
+    label, _, domain = preview.name.partition(".")
+    wrong = f"{label[:-20]}{'a' * 20}.{domain}"
+    with Preview(ingress, preview.url.replace(preview.name, wrong)).client() as client:
+        assert client.get("/").status_code == 404
+
+
+def test_a_large_body_is_streamed_and_not_kept(preview: Preview) -> None:
+    before = memory_of_gateways()
+    with preview.client() as client:
+        found = client.post("/", content=zeros()).raise_for_status().json()
+        assert found["size"] == SIZE
+        with client.stream("GET", f"/large?{SIZE}") as answer:
+            assert sum(len(piece) for piece in answer.iter_raw()) == SIZE
+    assert memory_of_gateways() - before < 64 << 20
+
+
+def zeros() -> Iterator[bytes]:
+    for _ in range(SIZE >> 20):
+        yield bytes(1 << 20)
+
+
+def memory_of_gateways() -> int:
+    """The most that the processes in the gateway's pods have held, in bytes."""
+    component = "app.kubernetes.io/component=gateway"
+    names = "jsonpath={range .items[*].spec.containers[*]}{.name} {end}"
+    containers = kubectl("-n", SYSTEM, "get", "pods", "-l", component, "-o", names).stdout.split()
+    look = ("exec", f"deployment/{RELEASE}-gateway", "-c")
+    script = "grep -h VmHWM /proc/[0-9]*/status"
+    shown = "".join(
+        kubectl("-n", SYSTEM, *look, name, "--", "sh", "-c", script).stdout for name in containers
+    )
+    return sum(int(line.split()[1]) << 10 for line in shown.splitlines())
