@@ -66,9 +66,9 @@ def _without_ours(cookies: bytes) -> bytes:
 
 
 def _stays_here(cookie: bytes) -> bool:
-    return not _DOMAIN.search(cookie) and not _is_ours(cookie.lstrip())
+    return not _DOMAIN.search(cookie) and not _is_ours(cookie)
 
 
 def _is_ours(pair: bytes) -> bool:
-    # Browsers compare the prefix without regard to case.
-    return pair.partition(b"=")[0].strip().lower() == COOKIE.lower().encode()
+    # Browsers compare the prefix without regard to case. A cookie without a name is sent as its value alone.
+    return pair.lstrip(b" \t=").partition(b"=")[0].strip().lower() == COOKIE.lower().encode()

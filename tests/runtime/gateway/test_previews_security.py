@@ -201,6 +201,7 @@ async def test_what_opens_the_gateway_does_not_reach_the_program(gateway: Harnes
     host = await exposed(gateway, access="Private")
     program = await gateway.raw_program(
         answer=b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nSet-Cookie: mine=1; Path=/\r\n"
+        b"Set-Cookie: =__Host-sandpod=forged; Secure; Path=/\r\n"
         b"Set-Cookie: all=1; dOmAiN = sandpod.localhost\r\nset-cookie: __host-SANDPOD=forged; Secure\r\n"
         b"X-Sandpod-Credential: x\r\n\r\n"
     )

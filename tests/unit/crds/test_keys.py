@@ -25,6 +25,11 @@ def test_the_tokens_of_a_known_key_never_change() -> None:
         keys.proof(credential="secret", nonce="0123456789abcdef")
         == "1056073b82c456dd1a3a006b0958cecd1249554297215efec49760331f1fa774"
     )
+    assert keys.login_key(key=KEY, kind="code") != keys.login_key(key=KEY, kind="cookie")
+    assert (
+        keys.login_key(key=KEY, kind="cookie").decode()
+        == "hlmnxm6njj2pscjtrgqxunbl7k7fhfrl4bd2ioqqjuizysxizixq"
+    )
     assert keys.sha256_hex("abc") == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
 
 
