@@ -1,26 +1,28 @@
-"""A small exec through the API server and the gateway, beside the same exec at the runtime itself.
+"""A small exec through the gateway, with and without the API server before it, beside the same exec at the
+runtime itself.
 
-The direct requests are made from the gateway's pod: the same network path, without the gateway.
+Those to runtime and gateway are made from the gateway's pod: the same network path, with and without it.
 """
 
 import time
 
 from sandpod_crds import keys
+from sandpod_crds.names import CREDENTIAL_HEADER
 
 from tests.bench.api import Api, Json
 from tests.bench.cluster import installation_key, python_in
 from tests.bench.pods import NAMESPACE, RUN, SANDBOXES
 from tests.bench.stats import Row, Section, ms, p50, pair
 
-DIRECT = """
+IN_THE_POD = """
 import http.client, json, sys, time
-address, credential, rounds = sys.argv[1], sys.argv[2], int(sys.argv[3])
-connection = http.client.HTTPConnection(address, 3000)
-headers = {"Content-Type": "application/json", "X-Sandpod-Credential": credential}
+host, port, path, header, value, rounds = sys.argv[1:]
+connection = http.client.HTTPConnection(host, int(port))
+headers = {"Content-Type": "application/json", header: value}
 took = []
-for _ in range(rounds):
+for _ in range(int(rounds)):
     began = time.perf_counter()
-    connection.request("POST", "/api/execute", '{"command": "true"}', headers)
+    connection.request("POST", path, '{"command": "true"}', headers)
     answer = connection.getresponse()
     body = answer.read()
     took.append(time.perf_counter() - began)
@@ -41,9 +43,11 @@ def measure(api: Api, *, rounds: int) -> Section:
     through = [_exec(api, name) for _ in range(rounds)]
     status = sandbox["status"]
     credential = keys.credential(key=installation_key(), namespace=NAMESPACE, pod_uid=status["podUID"])
-    direct: list[float] = python_in("sandpod-gateway", DIRECT, status["podIP"], credential, str(rounds))[
-        "took"
-    ]
+    to_runtime = (status["podIP"], "3000", "/api/execute", CREDENTIAL_HEADER, credential)
+    path = f"/v1/namespaces/{NAMESPACE}/sandboxes/{name}/proxy/api/execute"
+    to_gateway = ("127.0.0.1", "8080", path, "Authorization", f"Bearer {_token(api)}")
+    direct = _in_the_pod(*to_runtime, rounds=rounds)
+    by_gateway = _in_the_pod(*to_gateway, rounds=rounds)
     api.request("DELETE", f"{SANDBOXES}/{name}")
     return Section(
         title=f"exec of `true` ({rounds} in a row)",
@@ -53,6 +57,17 @@ def measure(api: Api, *, rounds: int) -> Section:
                 figure=pair(direct),
                 how="p50 / p90; from the gateway's pod, one connection",
             ),
+            Row(
+                what="through the gateway",
+                figure=pair(by_gateway),
+                how="p50 / p90; the same, with a bearer token at the gateway's own port",
+            ),
+            Row(
+                what="added by the gateway",
+                figure=ms(p50(by_gateway) - p50(direct)),
+                goal="1 ms",
+                how="difference of the p50",
+            ),
             Row(what="through API server and gateway", figure=pair(through), how="p50 / p90; one connection"),
             Row(
                 what="added by API server and gateway",
@@ -61,6 +76,32 @@ def measure(api: Api, *, rounds: int) -> Section:
             ),
         ],
     )
+
+
+def _in_the_pod(*request: str, rounds: int) -> list[float]:
+    return python_in("sandpod-gateway", IN_THE_POD, *request, str(rounds))["took"]
+
+
+def _token(api: Api) -> str:
+    """Of a service account that may edit in the benchmark's namespace; both go with it."""
+    account = f"/api/v1/namespaces/{NAMESPACE}/serviceaccounts"
+    api.request(
+        "POST", account, {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "editor"}}
+    )
+    binding = {
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "RoleBinding",
+        "metadata": {"name": "editor"},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "edit"},
+        "subjects": [{"kind": "ServiceAccount", "name": "editor", "namespace": NAMESPACE}],
+    }
+    api.request("POST", f"/apis/rbac.authorization.k8s.io/v1/namespaces/{NAMESPACE}/rolebindings", binding)
+    asked: Json = {
+        "apiVersion": "authentication.k8s.io/v1",
+        "kind": "TokenRequest",
+        "spec": {"audiences": []},
+    }
+    return api.request("POST", f"{account}/editor/token", asked)["status"]["token"]
 
 
 def _exec(api: Api, name: str) -> float:
