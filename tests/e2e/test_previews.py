@@ -105,19 +105,6 @@ def test_its_ingress_leads_to_the_gateway_and_goes_with_it(sandbox: Sandboxes) -
     eventually(lambda: not ingresses(box))
 
 
-def test_what_a_deleted_sandbox_leaves_while_the_operator_is_down_is_swept(sandbox: Sandboxes) -> None:
-    box = sandbox(ports=[PORT]).wait(condition="PreviewReady")
-    operator = ("-n", SYSTEM, "deployment/sandpod-operator")
-    kubectl("scale", "--replicas=0", *operator)
-    try:
-        kubectl("wait", "pods", "-n", SYSTEM, "-l", "app.kubernetes.io/component=operator", "--for=delete")
-        box.delete()
-        assert len(ingresses(box)) == 1
-    finally:
-        kubectl("scale", "--replicas=1", *operator)
-    eventually(lambda: not ingresses(box), timeout=60)
-
-
 def test_two_sandboxes_of_one_name_keep_to_their_own(sandbox: Sandboxes, shared_sandbox: Sandboxes) -> None:
     one, other = sandbox("twin", ports=[PORT]), shared_sandbox("twin", ports=[PORT])
     assert url_of(one.wait(condition="PreviewReady")) != url_of(other.wait(condition="PreviewReady"))
@@ -260,3 +247,17 @@ def test_the_example_is_a_url_that_answers(namespace: str) -> None:
     box = Sandbox(name=name, namespace=namespace).wait()
 
     eventually(lambda: answers(url_of(box)))
+
+
+# Last: an operator that has just started finds out about the cluster, and writes that into each status.
+def test_what_a_deleted_sandbox_leaves_while_the_operator_is_down_is_swept(sandbox: Sandboxes) -> None:
+    box = sandbox(ports=[PORT]).wait(condition="PreviewReady")
+    operator = ("-n", SYSTEM, "deployment/sandpod-operator")
+    kubectl("scale", "--replicas=0", *operator)
+    try:
+        kubectl("wait", "pods", "-n", SYSTEM, "-l", "app.kubernetes.io/component=operator", "--for=delete")
+        box.delete()
+        assert len(ingresses(box)) == 1
+    finally:
+        kubectl("scale", "--replicas=1", *operator)
+    eventually(lambda: not ingresses(box), timeout=60)
