@@ -26,7 +26,7 @@ def sender_of(request: web.BaseRequest, *, peer: str, scheme: str, trusted: Sequ
     """`peer` is at the other end of the connection. `scheme` is the one that people use unless a proxy of
     ours knows better.
     """
-    if not _is_among(peer, trusted):
+    if not is_among(peer, trusted):
         return Sender(source=peer, scheme=scheme)
     said = request.headers.get("X-Forwarded-Proto", "").rpartition(",")[2].strip().lower()
     chain = ",".join(request.headers.getall("X-Forwarded-For", [])).split(",")
@@ -42,7 +42,7 @@ def _source(chain: list[str], *, peer: str, trusted: Sequence[Network]) -> str:
         if (address := _address(entry.strip())) is None:
             return source
         source = address
-        if not _is_among(address, trusted):
+        if not is_among(address, trusted):
             return source
     return source
 
@@ -54,7 +54,7 @@ def _address(text: str) -> str | None:
         return None
 
 
-def _is_among(text: str, networks: Sequence[Network]) -> bool:
+def is_among(text: str, networks: Sequence[Network]) -> bool:
     if not networks:
         return False
     try:

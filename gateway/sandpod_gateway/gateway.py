@@ -95,6 +95,7 @@ class Gateway:
         self._plain = Listener(
             HealthServer(health=self._health, metrics=self._metrics, reach=Reach(settings)).handle,
             max_connections=METRICS_CONNECTIONS,
+            per_source=METRICS_CONNECTIONS // 4,
         )
         self._audit = audit or Audit()
         self._door: Door | None = None
@@ -124,10 +125,8 @@ class Gateway:
         try:
             await self._plain.listen(port=self._settings.metrics_port)
             async with asyncio.TaskGroup() as group:
-                tasks = [
-                    group.create_task(work)
-                    for work in (self._reflector.run(), self._sweep(), self._serve(stop))
-                ]
+                works = (self._reflector.run(), self._sweep(), self._serve(stop))
+                tasks = [group.create_task(work) for work in works]
                 await stop.wait()
                 await self._drain()
                 for task in tasks:
@@ -218,7 +217,12 @@ class Gateway:
             draining=lambda: self.draining,
         )
         self._web_door = Door(name=WEB, serve=web.serve, audit=self._audit, metrics=self._metrics)
-        listener = Listener(self._web_door.handle, max_connections=settings.max_connections)
+        listener = Listener(
+            self._web_door.handle,
+            max_connections=settings.max_connections,
+            per_source=settings.max_connections_per_source,
+            trusted=settings.trusted_proxies,
+        )
         if settings.sockets:
             await listener.listen_at(f"{settings.sockets}/{WEB_SOCKET}")
         else:

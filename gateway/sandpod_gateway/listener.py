@@ -6,19 +6,24 @@ import asyncio
 import logging
 import socket
 import ssl
-from collections.abc import Awaitable, Callable
+from collections import Counter
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Final
 
 from aiohttp import web
-from aiohttp.abc import AbstractStreamWriter
-from aiohttp.http import RawRequestMessage
-from aiohttp.streams import StreamReader
-from aiohttp.web_protocol import RequestHandler, RequestPayloadError
-from yarl import URL
+from aiohttp.web_protocol import RequestHandler
+
+from .connection import Connection, request_of
+from .forwarded import Network, is_among
+from .rates import network_of
 
 # A name in many groups comes with a header for each of them; a group's name may be a long one.
 MAX_HEADERS: Final = 1024
 MAX_LINE: Final = 16 * 1024
+# All of a head: what the API server takes itself.
+MAX_HEAD: Final = 1024 * 1024
+# … and what HAProxy takes, on ports for everybody.
+MAX_OPEN_HEAD: Final = 32 * 1024
 # Longer than Go's 90 s, so that it is the API server that closes an idle connection and never meets a closing
 # one. Also what a connection of the API server's gets that never sends a whole request.
 KEEPALIVE_SECONDS: Final = 120.0
@@ -48,23 +53,11 @@ _KEEPALIVE: Final = (
 _parser_log = logging.getLogger(f"{__name__}.parser")
 _parser_log.setLevel(logging.CRITICAL)
 
-_ROOT: Final = URL("/")
-
-
-class _Connection(RequestHandler):
-    def data_received(self, data: bytes) -> None:
-        super().data_received(data)
-        # aiohttp puts a parser's error in the queue behind the request that it happened in, which then waits
-        # for the rest of its body for ever.
-        if self._messages and not isinstance(self._messages[-1][0], RawRequestMessage):
-            request = self._current_request
-            if request is not None and not request.content.is_eof():
-                request.content.set_exception(RequestPayloadError("malformed chunk"))
-
 
 class Listener(web.Server):
     """One listening port. With TLS, `max_connections` are those with a verified client certificate; without,
-    all of them.
+    all of them. On a port that is open to everybody, a source has `per_source` of them, but for `trusted`
+    networks, whose proxies bring everybody's.
     """
 
     def __init__(
@@ -72,10 +65,12 @@ class Listener(web.Server):
         handler: Callable[[web.BaseRequest], Awaitable[web.StreamResponse]],
         *,
         max_connections: int,
+        per_source: int | None = None,
+        trusted: Sequence[Network] = (),
     ) -> None:
         super().__init__(
             handler,
-            request_factory=_request,
+            request_factory=request_of,
             # A client that hangs up ends its request, and with it the runtime's command.
             handler_cancellation=True,
             access_log=None,
@@ -88,6 +83,11 @@ class Listener(web.Server):
             max_headers=MAX_HEADERS,
         )
         self._max_connections = max_connections
+        self._max_head = MAX_HEAD if per_source is None else MAX_OPEN_HEAD
+        self._per_source = per_source
+        self._trusted = trusted
+        self._sources: Counter[str] = Counter()
+        self._source_of: dict[RequestHandler, str] = {}
         self._socket: asyncio.Server | None = None
         # When each of them has had its time
         self._strangers: dict[RequestHandler, asyncio.TimerHandle] = {}
@@ -96,7 +96,7 @@ class Listener(web.Server):
         self.port = 0
 
     def __call__(self) -> RequestHandler:
-        return _Connection(self, loop=self._loop, **self._kwargs)
+        return Connection(self, max_head=self._max_head, loop=self._loop, **self._kwargs)
 
     async def listen(self, *, port: int, tls: ssl.SSLContext | None = None) -> None:
         self._socket = await asyncio.get_running_loop().create_server(
@@ -137,7 +137,9 @@ class Listener(web.Server):
             self._strangers[handler] = timer
             if len(self._strangers) > STRANGERS:
                 transport.abort()
-        elif self.open - len(self._strangers) > self._max_connections:
+        elif self.open - len(self._strangers) > self._max_connections or self._is_one_too_many(
+            handler, transport
+        ):
             transport.abort()
 
     def connection_lost(self, handler: RequestHandler, exc: BaseException | None = None) -> None:
@@ -145,22 +147,22 @@ class Listener(web.Server):
         self.open -= 1
         if (timer := self._strangers.pop(handler, None)) is not None:
             timer.cancel()
+        if (source := self._source_of.pop(handler, None)) is not None:
+            self._sources[source] -= 1
+            if not self._sources[source]:
+                del self._sources[source]
+
+    def _is_one_too_many(self, handler: RequestHandler, transport: asyncio.Transport) -> bool:
+        """Whether its source has enough of them, or it would take the places of others."""
+        # Empty for a Unix socket
+        peer = transport.get_extra_info("peername")
+        if self._per_source is None or not peer or is_among(peer[0], self._trusted):
+            return False
+        source = self._source_of[handler] = network_of(peer[0])
+        self._sources[source] += 1
+        return self._sources[source] > self._per_source
 
 
 def _is_stranger(transport: asyncio.Transport) -> bool:
     """Plain ports have no strangers: nobody can show a certificate there."""
     return transport.get_extra_info("ssl_object") is not None and not transport.get_extra_info("peercert")
-
-
-def _request(
-    message: RawRequestMessage,
-    payload: StreamReader,
-    protocol: RequestHandler,
-    writer: AbstractStreamWriter,
-    task: "asyncio.Task[None]",
-) -> web.BaseRequest:
-    if not message.path.startswith("/"):
-        # Absolute and authority forms are refused by the door, which sees the raw path. aiohttp would take
-        # them apart here, where an error ends the connection without an answer.
-        message = message._replace(url=_ROOT)
-    return web.BaseRequest(message, payload, protocol, writer, task, asyncio.get_running_loop())

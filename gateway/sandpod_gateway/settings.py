@@ -58,6 +58,8 @@ class Settings(BaseModel):
     # Connections that the API server may hold open to one replica. One that sends half a request's
     # head holds more than 64 KB, and the pod's limit is 512 MiB.
     max_connections: int = Field(default=2048, gt=0)
+    # … and how many of them one address may at the port for everybody, unless it is a trusted proxy's
+    max_connections_per_source: int = Field(default=1024, gt=0)
     # Requests that one user, or one address, may send in a second, and how many at once after a quiet time
     user_requests_per_second: float = Field(default=500, gt=0)
     user_burst: int = Field(default=2000, gt=0)

@@ -21,6 +21,8 @@ _CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 # What is kept of a body for a second sending
 RESEND_BYTES: Final = 64 * 1024
 _REFUSAL_SECONDS: Final = 1.0
+# For somebody who sends nothing more of it; as long as HAProxy waits.
+STALL_SECONDS: Final = 300.0
 
 
 class Body:
@@ -70,7 +72,12 @@ class Body:
             await self.request.writer.write(_CONTINUE)
         self._leave_given = True
         content = self.request.content
-        return self._keep(await (content.read(self.keepable) if self.keepable else content.readany()))
+        try:
+            async with asyncio.timeout(STALL_SECONDS):
+                data = await (content.read(self.keepable) if self.keepable else content.readany())
+        except TimeoutError as error:
+            raise TimeoutError(f"nothing of it came for {STALL_SECONDS:.0f} seconds") from error
+        return self._keep(data)
 
     def _keep(self, data: bytes) -> bytes:
         if self._taken is not None:
