@@ -12,7 +12,7 @@ from typing import Any, Final
 from aiohttp import web
 
 from .audit import CLIENT_GONE, Audit, Exchange, accept_traceparent
-from .errors import Failed, Refusal, Unauthenticated, status_object
+from .errors import BadRequest, Failed, Refusal, Unauthenticated, status_object
 from .metrics import Metrics
 from .relay import CLIENT_LEFT
 
@@ -47,7 +47,9 @@ class Door:
         try:
             response = await self._answer(request, exchange)
             exchange.status = response.status
-            if not exchange.keep_alive:
+            # Of whoever sent what cannot be read, the next bytes may be read in two ways as well.
+            malformed = isinstance(response, web.Response) and response.status == BadRequest.code
+            if malformed or not exchange.keep_alive:
                 response.force_close()
             return response
         except asyncio.CancelledError:
