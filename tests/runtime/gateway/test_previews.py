@@ -156,3 +156,36 @@ async def test_a_request_wakes_a_sleeping_sandbox_once_however_many_come(gateway
 
     assert sorted(answer.body for answer in answers) == sorted(f"GET /{n}".encode() for n in range(20))
     assert len(gateway.api.wakes) == 1
+
+
+async def test_no_more_requests_wait_for_a_sandbox_than_there_is_room_for(built: Harness) -> None:
+    await built.start(wake_wait_seconds=5, max_waiting_per_sandbox=2)
+    host = await exposed(built, phase="Asleep", ready=False, pod_ip="")
+    await built.program(echo)
+    waiting = [asyncio.create_task(built.preview("GET", host=host)) for _ in range(2)]
+    await until(lambda: bool(built.api.wakes))
+    async with asyncio.timeout(5):
+        while "sandpod_gateway_waiting_requests 2" not in await built.metrics():
+            pass
+
+    program = await built.preview("GET", host=host)
+    person = await built.preview("POST", host=host, headers={"Accept": "text/html"})
+
+    assert (program.status, program.json["code"]) == (503, "TOO_MANY_WAITING")
+    assert (person.status, person.headers["Retry-After"]) == (503, "3")
+    # A form is not sent twice by itself.
+    assert b"refresh" not in person.body
+    await built.expose("hello", {"port": 8080})
+    assert [answer.status for answer in await asyncio.gather(*waiting)] == [200, 200]
+
+
+async def test_a_page_says_nothing_that_the_address_does_not_say(gateway: Harness) -> None:
+    host = await exposed(
+        gateway, reason="ImagePullBackOff", message="secret-registry/image", phase="Failed", ready=False
+    )
+    for accept in ("text/html", "application/json"):
+        answer = await gateway.preview("GET", "/?q=<script>", host=host, headers={"Accept": accept})
+        assert answer.status == 503
+        for word in (b"secret-registry", b"ImagePull", b"default", b"uid-of", b"10.0.0.1", b"<script>"):
+            assert word not in answer.body
+        assert answer.headers["Cache-Control"] == "no-store"
