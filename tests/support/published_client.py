@@ -1,13 +1,12 @@
 """The npm client that others publish for the runtime's protocol: brought once, and run against an address."""
 
 import asyncio
-import hashlib
 import json
 import os
 import re
-import shutil
-import subprocess
 from pathlib import Path
+
+from tests.support.packages import node_modules
 
 HERE = Path(__file__).parents[1] / "runtime" / "published_client"
 SCENARIOS = re.findall(
@@ -15,24 +14,9 @@ SCENARIOS = re.findall(
 )
 
 
-def modules() -> Path:
-    """The client's modules, brought once for each lock file."""
-    lock = HERE / "package-lock.json"
-    caches = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    place = caches / "sandpod" / f"npm-{hashlib.sha256(lock.read_bytes()).hexdigest()[:12]}"
-    if not (place / "complete").exists():
-        place.mkdir(parents=True, exist_ok=True)
-        for file in (HERE / "package.json", lock):
-            shutil.copy(file, place)
-        command = ["npm", "ci", "--omit=peer", "--ignore-scripts", "--no-audit", "--no-fund"]
-        subprocess.run(command, cwd=place, check=True, capture_output=True, timeout=240)
-        (place / "complete").touch()
-    return place / "node_modules"
-
-
 async def outcomes(url: str, *, workspace: str, token: str = "") -> dict[str, str]:
     """What went wrong in each scenario; an empty text for one that went well."""
-    found = await asyncio.to_thread(modules)
+    found = await asyncio.to_thread(node_modules, HERE)
     process = await asyncio.create_subprocess_exec(
         "node",
         # A client of WebSockets, which later versions of Node have without being asked

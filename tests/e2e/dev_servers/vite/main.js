@@ -1,0 +1,4 @@
+const word = "first";
+window.loads = window.loads || performance.timeOrigin;
+document.getElementById("shown").innerText = `the ${word} word`;
+import.meta.hot.accept();

@@ -1,0 +1,144 @@
+"""Development servers of others in a sandbox, opened by their preview URLs: what they need beyond pages, such
+as hot reload, forms that are guarded against forgery, kernels behind a WebSocket.
+"""
+
+import json
+import re
+import uuid
+from pathlib import Path
+
+import aiohttp
+import httpx
+import pytest
+
+from tests.support import browser as chromium
+from tests.support.ingress import Ingress, Preview
+from tests.support.packages import node_modules, site_packages
+from tests.support.preview_boxes import opened, start, upload, write
+from tests.support.sandboxes import Sandbox, Sandboxes
+from tests.support.waiting import eventually
+
+HERE = Path(__file__).parent / "dev_servers"
+VITE, DJANGO, JUPYTER = 5173, 8000, 8888
+SECRET = "only-for-tests"
+
+
+def text(path: str) -> str:
+    return (HERE / path).read_text(encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def box(shared_sandbox: Sandboxes) -> Sandbox:
+    ports = [{"port": port} for port in (VITE, DJANGO, JUPYTER)]
+    return shared_sandbox("box", keepAlive=True, ports=ports).wait()
+
+
+@pytest.fixture(scope="module")
+def vite(box: Sandbox, api: httpx.Client, ingress: Ingress) -> Preview:
+    modules = node_modules(HERE / "vite")
+    upload(
+        api, box, "vite", modules, files={name: text(f"vite/{name}") for name in ("index.html", "main.js")}
+    )
+    command = f"node node_modules/vite/bin/vite.js --host 0.0.0.0 --port {VITE} --strictPort"
+    start(api, box, command, cwd="/workspace/vite")
+    return opened(ingress, box, VITE)
+
+
+async def test_vite_tells_of_a_change_by_its_websocket(
+    box: Sandbox, vite: Preview, api: httpx.Client
+) -> None:
+    with vite.client(Accept="*/*") as client:
+        found = re.search(r'wsToken = "([^"]+)"', client.get("/@vite/client").text)
+        assert found is not None
+        assert "first" in client.get("/main.js").text
+    headers = {"Host": vite.host, "Origin": vite.url.rstrip("/")}
+    async with (
+        aiohttp.ClientSession(headers=headers) as session,
+        session.ws_connect(vite.at(f"/?token={found[1]}", scheme="ws"), protocols=("vite-hmr",)) as socket,
+    ):
+        assert await socket.receive_json(timeout=20) == {"type": "connected"}
+        write(api, box, "vite/main.js", text("vite/main.js").replace("first", "second"))
+        update = await socket.receive_json(timeout=20)
+        assert [each["path"] for each in update["updates"]] == ["/main.js"]
+    write(api, box, "vite/main.js", text("vite/main.js"))
+
+
+@pytest.mark.skipif(bool(chromium.why_not()), reason=chromium.why_not())
+async def test_a_browser_shows_a_change_without_loading_the_page_again(
+    box: Sandbox, vite: Preview, ingress: Ingress, api: httpx.Client
+) -> None:
+    async with chromium.browser(ingress) as page:
+        await page.open(vite.url)
+        await page.shows("the first word")
+        loaded = await page.evaluate("window.loads")
+        write(api, box, "vite/main.js", text("vite/main.js").replace("first", "third"))
+        await page.shows("the third word")
+        assert await page.evaluate("performance.timeOrigin") == loaded
+    write(api, box, "vite/main.js", text("vite/main.js"))
+
+
+def test_django_takes_a_form_and_reloads_itself(box: Sandbox, api: httpx.Client, ingress: Ingress) -> None:
+    packages = site_packages(HERE / "django/requirements.lock")
+    upload(api, box, "django", packages, files={"page.py": text("django/page.py")})
+    command = f"python3 page.py runserver 0.0.0.0:{DJANGO}"
+    start(api, box, command, cwd="/workspace/django", env={"PYTHONPATH": "/workspace/django/site"})
+    preview = opened(ingress, box, DJANGO)
+    origin = preview.url.rstrip("/")
+    with preview.client(Origin=origin, Referer=preview.url) as client:
+        shown = client.get("/").text
+        assert f"hello from Django at {preview.url}" in shown
+        token, cookie = shown.partition("token=")[2], client.cookies["csrftoken"]
+        form = {"text": "a word", "csrfmiddlewaretoken": token}
+        answer = client.post("/", data=form, headers={"Cookie": f"csrftoken={cookie}"})
+        assert (answer.status_code, answer.text) == (200, "posted: a word")
+        forged = {"Cookie": f"csrftoken={cookie}", "Origin": "https://evil.example"}
+        assert client.post("/", data=form, headers=forged).status_code == 403
+
+        write(api, box, "django/page.py", text("django/page.py").replace("hello from", "again from"))
+        eventually(lambda: "again from Django" in client.get("/").text, timeout=30)
+
+
+async def test_a_kernel_of_jupyter_computes(box: Sandbox, api: httpx.Client, ingress: Ingress) -> None:
+    packages = site_packages(HERE / "jupyter/requirements.lock")
+    upload(api, box, "jupyter", packages, files={})
+    options = f"--ip=0.0.0.0 --port={JUPYTER} --no-browser --ServerApp.allow_remote_access=True"
+    site = "/workspace/jupyter/site"
+    start(
+        api,
+        box,
+        f"python3 -m jupyter_server {options} --IdentityProvider.token={SECRET}",
+        cwd="/workspace/jupyter",
+        env={"PYTHONPATH": site, "JUPYTER_PATH": f"{site}/share/jupyter"},
+    )
+    preview = opened(ingress, box, JUPYTER, path="/api")
+    headers = {
+        "Host": preview.host,
+        "Origin": preview.url.rstrip("/"),
+        "Authorization": f"token {SECRET}",
+    }
+    async with aiohttp.ClientSession(headers=headers) as session:
+        async with session.post(preview.at("/api/kernels"), json={"name": "python3"}) as answer:
+            assert answer.status == 201, await answer.text()
+            kernel = (await answer.json())["id"]
+        path = f"/api/kernels/{kernel}/channels?session_id={uuid.uuid4().hex}"
+        async with session.ws_connect(preview.at(path, scheme="ws")) as socket:
+            await socket.send_json(execute("6 * 7"))
+            while True:
+                message = json.loads(await socket.receive_str(timeout=60))
+                if message["msg_type"] == "execute_result":
+                    break
+        assert message["content"]["data"]["text/plain"] == "42"
+        async with session.delete(preview.at(f"/api/kernels/{kernel}")) as answer:
+            assert answer.status == 204
+
+
+def execute(code: str) -> dict[str, object]:
+    header = {
+        "msg_id": uuid.uuid4().hex,
+        "msg_type": "execute_request",
+        "username": "",
+        "session": uuid.uuid4().hex,
+        "version": "5.3",
+    }
+    content = {"code": code, "silent": False, "store_history": False, "stop_on_error": True}
+    return {"channel": "shell", "header": header, "parent_header": {}, "metadata": {}, "content": content}
