@@ -101,9 +101,11 @@ class Connection(RequestHandler):
         self._stall_timer = _stopped(self._stall_timer)
 
     def close(self) -> None:
-        """aiohttp's own would throw away from here on what comes of a body or of a tunnel."""
+        """As soon as nothing is under way. aiohttp's own throws away from here on what comes of a body or a
+        tunnel, and leaves idle connections open on which it no longer listens.
+        """
         if self._is_waiting and self._request_count:
-            super().close()
+            self.force_close()
         else:
             self._ends = True
 

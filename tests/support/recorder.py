@@ -45,7 +45,8 @@ class Recorder:
                     return
                 body = await _body(head.lower(), reader)
                 self.requests.append((head.partition(b" HTTP/1.1\r\n")[0], body))
-                writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+                answer = b"" if head.startswith(b"HEAD ") else b"ok"
+                writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n" + answer)
                 await writer.drain()
         except (asyncio.IncompleteReadError, ConnectionError):
             # Who sent it has hung up: half a body is no request.
