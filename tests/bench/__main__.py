@@ -48,9 +48,10 @@ def main() -> None:
         metavar="ROUNDS",
         help="only requests that meet sandboxes falling asleep (1,000 rounds), not published",
     )
+    parser.add_argument("--preview", action="store_true", help="with --race: by preview URLs, not the API")
     options = parser.parse_args()
     if options.race:
-        print(table([_race(options.race)]))
+        print(table([_race(options.race, previews=options.preview)]))
         return
     if options.previews:
         print(table(previews.measure()))
@@ -88,11 +89,11 @@ def run(rounds: int) -> list[Section]:
         pods.clean_up(Api(KUBECONFIG))
 
 
-def _race(rounds: int) -> Section:
+def _race(rounds: int, *, previews: bool) -> Section:
     api = Api(KUBECONFIG)
     pods.prepare(api)
     try:
-        return race.measure(api, rounds=rounds)
+        return race.measure(api, rounds=rounds, previews=previews)
     finally:
         pods.clean_up(Api(KUBECONFIG))
 

@@ -1,11 +1,12 @@
-"""Requests thrown through the API server at sandboxes in the very moment they fall asleep, on a real cluster.
-For a benchmark of many rounds and a test of few.
+"""Requests thrown at sandboxes in the very moment they fall asleep, on a real cluster: through the API
+server, or at the program behind a preview URL. For a benchmark of many rounds and a test of few.
 """
 
 import random
+import shlex
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
@@ -16,6 +17,30 @@ from tests.support.waiting import eventually
 
 SLEEP_AFTER = 1.0
 SPEC: Json = {"sleepAfter": "1s"}
+PORT = 8000
+_PROGRAM = """
+import http.server
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def do_GET(self):
+        self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(self.path)))
+        self.end_headers()
+        self.wfile.write(self.path.encode())
+
+    do_POST = do_GET
+
+http.server.ThreadingHTTPServer(("", 8000), Handler).serve_forever()
+"""
+# With a program that is there again after every wake
+PREVIEW_SPEC: Json = {
+    **SPEC,
+    "ports": [{"port": PORT}],
+    "processes": [{"name": "program", "command": f"exec python3 -c {shlex.quote(_PROGRAM)}", "port": PORT}],
+}
 # Around the end of sleepAfter: the last moments before the decision, and the first after it. Now and then
 # later, while the pod goes away.
 JITTER = 0.05
@@ -45,6 +70,7 @@ class Racer:
     """One sandbox, and the requests to it. A connection for each that is under way at a time."""
 
     def __init__(self, client: Callable[[], httpx.Client], *, namespace: str, name: str) -> None:
+        self._api = client()
         self._clients = [client() for _ in range(3)]
         self._namespace = namespace
         self._name = name
@@ -54,7 +80,7 @@ class Racer:
 
     def run(self, *, rounds: int) -> Outcome:
         with ThreadPoolExecutor(len(self._clients)) as threads:
-            self._command(self._clients[0], "first", 0)
+            self._first()
             for _ in range(rounds):
                 late = self._dice.random() < 0.25
                 offset = self._dice.uniform(0, LATER) if late else self._dice.uniform(-JITTER, JITTER)
@@ -77,9 +103,12 @@ class Racer:
         except AssertionError as never:
             self._outcome.failures.append(f"{self._name} does not fall asleep: {never}")
         self._outcome.phases[str(self._get().get("status", {}).get("phase"))] += 1
-        for client in self._clients:
+        for client in (self._api, *self._clients):
             client.close()
         return self._outcome
+
+    def _first(self) -> None:
+        self._command(self._clients[0], "first", 0)
 
     def _throws(self) -> list[Callable[[], None]]:
         first, second, third = self._clients
@@ -109,12 +138,68 @@ class Racer:
 
     def _get(self) -> Json:
         path = f"/apis/sandpod.dev/v1alpha1/namespaces/{self._namespace}/sandboxes/{self._name}"
-        return self._clients[0].get(path).raise_for_status().json()
+        return self._api.get(path).raise_for_status().json()
 
 
-def race(client: Callable[[], httpx.Client], *, namespace: str, names: list[str], rounds: int) -> Outcome:
-    """So many rounds in all, shared by sandboxes that are there already with `SPEC`."""
-    racers = [Racer(client, namespace=namespace, name=name) for name in names]
+class PreviewRacer(Racer):
+    """At the program behind its preview URL. `preview` makes clients whose paths are the preview's."""
+
+    def __init__(
+        self,
+        client: Callable[[], httpx.Client],
+        *,
+        namespace: str,
+        name: str,
+        preview: Callable[[], httpx.Client],
+    ) -> None:
+        super().__init__(client, namespace=namespace, name=name)
+        for each in self._clients:
+            each.close()
+        self._clients = [preview() for _ in range(3)]
+
+    def _first(self) -> None:
+        self._see(self._clients[0], "/first", b"")
+
+    def _throws(self) -> list[Callable[[], None]]:
+        first, second, third = self._clients
+        paths = [f"/{self._thrown + offset}" for offset in (1, 2, 3)]
+        self._thrown += 3
+        return [
+            lambda: self._see(first, paths[0], b""),
+            lambda: self._see(second, paths[1], b"x" * PADDING),
+            lambda: self._see(third, paths[2], b"x"),
+        ]
+
+    def _see(self, client: httpx.Client, path: str, body: bytes) -> None:
+        began = time.perf_counter()
+        method = "POST" if body else "GET"
+        try:
+            answer = client.request(method, path, content=body)
+        except httpx.HTTPError as error:
+            self._outcome.failures.append(f"{self._name} {method}: {error!r}")
+            return
+        self._outcome.seconds.append(time.perf_counter() - began)
+        if (answer.status_code, answer.text) != (200, path):
+            self._outcome.failures.append(f"{self._name} {method}: {answer.status_code} {answer.text[:300]}")
+
+
+def race(
+    client: Callable[[], httpx.Client],
+    *,
+    namespace: str,
+    names: list[str],
+    rounds: int,
+    previews: Mapping[str, Callable[[], httpx.Client]] | None = None,
+) -> Outcome:
+    """So many rounds in all, shared by sandboxes that are there already with `SPEC`; or with
+    `PREVIEW_SPEC`, when there are clients of their previews.
+    """
+    racers = [
+        PreviewRacer(client, namespace=namespace, name=name, preview=previews[name])
+        if previews
+        else Racer(client, namespace=namespace, name=name)
+        for name in names
+    ]
     share = -(-rounds // len(racers))
     with ThreadPoolExecutor(len(racers)) as threads:
         for running in [threads.submit(racer.run, rounds=share) for racer in racers]:
