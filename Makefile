@@ -1,7 +1,7 @@
 # Everything a contributor does. `make help` lists it.
 SHELL := bash
 .DEFAULT_GOAL := help
-.PHONY: help venv lint format test unit runtime fuzz e2e cluster cluster-down cluster-clean images install demo bench bench-scale generate lock
+.PHONY: help venv lint format test unit runtime fuzz fuzz-previews e2e cluster cluster-down cluster-clean images install demo bench bench-scale generate lock
 
 WORKERS ?= 0
 PYTEST = .venv/bin/python -m pytest
@@ -29,6 +29,9 @@ runtime: venv ## The tests of a real runtime on loopback
 
 fuzz: venv ## Odd requests to every endpoint of a real runtime (N=20000, SEED=1 to repeat a run)
 	@.venv/bin/python -m tests.fuzz $(or $(N),20000) $(if $(SEED),--seed $(SEED))
+
+fuzz-previews: venv ## Malformed requests to the previews' port of a real gateway (N=50000, SEED=1 to repeat a run)
+	@.venv/bin/python -m tests.fuzz.previews $(or $(N),50000) $(if $(SEED),--seed $(SEED))
 
 e2e: install ## The tests on a kind cluster
 	@$(PYTEST) tests/e2e

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from aiohttp import hdrs, web
 from aiohttp.abc import AbstractStreamWriter
-from aiohttp.http import RawRequestMessage
+from aiohttp.http import HttpVersion10, HttpVersion11, RawRequestMessage
 from aiohttp.streams import StreamReader
 from aiohttp.web_protocol import RequestHandler, RequestPayloadError
 from yarl import URL
@@ -20,6 +20,7 @@ STALL_SECONDS: Final = 300.0
 # Requests that may wait behind the one that is served. aiohttp takes 32, each with a head of its own.
 _PIPELINED: Final = 2
 
+_VERSIONS: Final = (HttpVersion10, HttpVersion11)
 _ROOT: Final = URL("/")
 
 
@@ -148,6 +149,9 @@ def request_of(
     writer: AbstractStreamWriter,
     task: "asyncio.Task[None]",
 ) -> web.BaseRequest:
+    if message.version not in _VERSIONS:
+        # The parser knows 0.9 and 2.0 as well, and would answer in them: no path is none of any door's.
+        message = message._replace(version=HttpVersion11, path="*", should_close=True)
     if not message.path.startswith("/"):
         # Absolute and authority forms are refused by the door, which sees the raw path. aiohttp would take
         # them apart here, where an error ends the connection without an answer.
