@@ -68,6 +68,7 @@ REFUSED = {
     "a host with a path": b"GET /meant HTTP/1.1\r\nHost: HOST/x\r\n\r\n",
     "no host": b"GET /meant HTTP/1.1\r\n\r\n",
     "HTTP/0.9": b"GET /meant\r\n\r\n" + HIDDEN,
+    "HTTP/2 by its name": get(b"/meant", b"HTTP/2.0"),
     "a version that is none": get(b"/meant", b"HTTP/9.9"),
     "a version in small letters": get(b"/meant", b"http/1.1"),
     "HTTP/2 without an upgrade": b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
