@@ -98,7 +98,7 @@ def respect_the_name(case: Case) -> Plan | None:
     pod = case.namesake
     if pod is None or case.pod is not None:
         return None
-    if pod.of_sandbox:
+    if pod.of_sandbox or pod in case.orphans:
         case.draft.mark_waiting(Reason.EARLIER_POD)
         return see_it_off(case, pod)
     return case.wait(Reason.NAME_TAKEN, "it belongs to somebody else.")

@@ -27,14 +27,20 @@ def leave_with_the_sandbox(situation: Situation) -> Plan:
     """The pod of a sandbox that is gone, or going, goes too: the garbage collector would see to it, later.
     Its previews, which are in another namespace, nobody else would remove.
     """
-    pod, writes = situation.pod, withdraw(situation.ingresses)
-    if pod is None or pod.deleted_at is not None or situation.orphaning:
-        return Plan(writes=writes)
-    return Plan(writes=writes, remove_pod=removal(pod))
+    # Also of one that is deleted with --cascade=orphan: its pod would work on, where no policy reaches it.
+    there = (*([situation.pod] if situation.pod is not None else []), *situation.orphans)
+    pod = next((each for each in there if each.deleted_at is None), None)
+    writes = withdraw(situation.ingresses)
+    return Plan(writes=writes, remove_pod=removal(pod) if pod is not None else None)
 
 
 def keep_one_pod(case: Case) -> Plan | None:
-    """An answer that was lost may have left two; the one that is known stays."""
+    """An answer that was lost may have left two; the one that is known stays. And what earlier sandboxes of
+    the name have left goes.
+    """
+    for pod in case.orphans:
+        if pod.deleted_at is None:
+            return Plan(remove_pod=removal(pod))
     for pod in case.surplus:
         if pod.deleted_at is None:
             case.tell(Reason.SURPLUS_POD, case.sentence(Reason.SURPLUS_POD, pod.name))

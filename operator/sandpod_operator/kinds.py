@@ -72,12 +72,14 @@ def _itself(sandbox: Json, _: "Cache") -> Sandboxes:
     return (key_of(sandbox),)
 
 
-def _of_pod(pod: Json, _: "Cache") -> Sandboxes:
-    """Its owner, by whatever name the pod goes, and the sandbox whose name it has taken."""
+def _of_pod(pod: Json, sandboxes: "Cache") -> Sandboxes:
+    """Its owner, by whatever name the pod goes, or who it was when it has lost it; and the sandbox whose name
+    it has taken.
+    """
     key, owner = key_of(pod), controller(pod["metadata"])
     if owner.get("apiVersion") == API_VERSION and owner.get("kind") == SANDBOX_KIND:
         return {key, Key(key.namespace, owner["name"])}
-    return (key,)
+    return (key,) if owner else {key, *_labelled(pod, sandboxes)}
 
 
 def _labelled(child: Json, _: "Cache") -> Sandboxes:

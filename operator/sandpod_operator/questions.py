@@ -42,6 +42,7 @@ class Questions:
         self.pod = situation.pod
         self.namesake = situation.namesake
         self.surplus = situation.surplus
+        self.orphans = situation.orphans
         self.network_policy = situation.network_policy
         self.ingresses = situation.ingresses
         self.rules = situation.rules

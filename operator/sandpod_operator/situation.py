@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from sandpod_crds.models import Sandbox
-from sandpod_crds.names import LABEL_SANDBOX_NAMESPACE
+from sandpod_crds.names import LABEL_SANDBOX_NAMESPACE, LABEL_SANDBOX_UID
 
 from .claimants import holder_of_claim, kept_claim
 from .claims import ClaimFacts, claim_facts
@@ -31,14 +31,14 @@ class Situation:
     sandbox: Sandbox | None = None
     source: Source = field(default_factory=Source)
     rules: Rules = field(default_factory=Rules)
-    # Whoever deletes the sandbox wants its pod to stay (kubectl delete --cascade=orphan).
-    orphaning: bool = False
     # The UID of a sandbox of this name whose deletion was seen.
     departed: str | None = None
     pod: PodFacts | None = None
     namesake: PodFacts | None = None
     # More pods of the sandbox than it should have.
     surplus: tuple[PodFacts, ...] = ()
+    # Pods of earlier sandboxes of this name that the garbage collector has left without an owner.
+    orphans: tuple[PodFacts, ...] = ()
     # By name
     claims: Mapping[str, ClaimFacts] = field(default_factory=dict[str, ClaimFacts])
     # The claim that an earlier sandbox of this name has left
@@ -80,11 +80,11 @@ def look(
         sandbox=sandbox,
         source=_source(store, key, obj) if obj is not None else Source(),
         rules=find_rules(store, obj) if obj is not None else Rules(),
-        orphaning=obj is not None and "orphan" in (obj["metadata"].get("finalizers") or []),
         departed=departed,
         pod=pod,
         namesake=facts(namesake) if namesake is not None else None,
         surplus=surplus,
+        orphans=tuple(_orphans(store, key, obj)),
         claims={each.name: each for each in _claims(store, key, sandbox, pod)},
         kept=kept_claim(store, sandbox) if sandbox is not None else None,
         holder=holder_of_claim(store, sandbox) if sandbox is not None else None,
@@ -109,6 +109,17 @@ def _own_pods(
     # The one that the status speaks of first, then one that lives, then the oldest.
     owned.sort(key=lambda pod: (pod.uid != known, pod.deleted_at is not None, pod.under_way_since, pod.uid))
     return (owned[0] if owned else None), tuple(owned[1:])
+
+
+def _orphans(store: Store, key: Key, sandbox: Json | None) -> Iterator[PodFacts]:
+    """What has no owner and our labels is nobody's, unless it says that it is the present sandbox's: then it
+    is somebody else's copy.
+    """
+    stays = sandbox is not None and "deletionTimestamp" not in sandbox["metadata"]
+    for pod in store.pods.left_for(namespace=key.namespace, sandbox=key.name):
+        made_for = section(pod["metadata"], "labels").get(LABEL_SANDBOX_UID)
+        if made_for is not None and not (stays and made_for == uid_of(sandbox or {})):
+            yield facts(pod)
 
 
 def _offer(store: Store, sandbox: Sandbox, pools: Pools, *, wanted: bool) -> Offer | None:

@@ -240,7 +240,6 @@ def situation(
     """With its NetworkPolicy there, unless `fenced` says otherwise. `asked` is since when the pod's runtime
     is, in seconds from now.
     """
-    finalizers: list[str] = section(sandbox or {}, "metadata").get("finalizers") or []
     model = Sandbox.model_validate(sandbox) if sandbox is not None else None
     uid = model.metadata.uid if model is not None else departed
     ours = pod is not None and owner_uid(pod) == uid
@@ -250,7 +249,6 @@ def situation(
         key=KEY,
         sandbox=model,
         source=source,
-        orphaning="orphan" in finalizers,
         departed=departed,
         pod=facts(pod) if pod is not None and ours else None,
         namesake=facts(pod) if pod is not None and not ours else None,

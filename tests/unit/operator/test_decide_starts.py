@@ -124,8 +124,9 @@ OWNERSHIP = {
         situation(sandbox(deletionTimestamp=at(0)), pod(status=up())),
         writes=["delete pod"],
     ),
-    "a pod that is to be orphaned stays": Row(
+    "the pod of a sandbox that is deleted with --cascade=orphan goes too": Row(
         situation(sandbox(deletionTimestamp=at(0), finalizers=["orphan"]), pod(status=up())),
+        writes=["delete pod"],
     ),
     "nothing starts for a sandbox that is being deleted": Row(
         situation(sandbox(deletionTimestamp=at(0))),

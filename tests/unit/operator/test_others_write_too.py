@@ -21,6 +21,7 @@ from tests.support.operator_world import (
     run_it,
     run_it_deaf,
 )
+from tests.support.pool_world import PODS_PATH, claimed_by, filled, pods, put_sandbox
 
 POLICY_PATH = "/apis/networking.k8s.io/v1/namespaces/team/networkpolicies/box-sandbox"
 CLAIM_PATH = f"{CLAIMS_PATH}/box-workspace"
@@ -78,6 +79,47 @@ async def test_a_pod_of_somebody_else_is_never_touched() -> None:
     world.api.vanish(POD_PATH)
     await world.wait(300)
     assert world.ready() == RUNNING
+
+
+ORPHANED: Json = {"metadata": {"ownerReferences": []}}
+
+
+async def test_a_pod_that_the_garbage_collector_has_orphaned_goes_though_its_sandbox_is_gone() -> None:
+    world = World()
+    await create(world)
+
+    world.api.change(POD_PATH, ORPHANED)
+    world.api.vanish(SANDBOX_PATH)
+    await world.wait(60)
+
+    assert POD_PATH not in world.api.objects
+
+
+async def test_a_claimed_pod_that_was_orphaned_goes_whatever_its_name() -> None:
+    world = await filled(World())
+    path = put_sandbox(world)
+    await world.settle()
+    [claimed] = claimed_by(world)
+
+    world.api.change(f"{PODS_PATH}/{claimed['metadata']['name']}", ORPHANED)
+    world.api.vanish(path)
+    await world.wait(60)
+
+    assert uid_of(claimed) not in [uid_of(pod) for pod in pods(world)]
+
+
+async def test_an_orphaned_pod_makes_way_for_the_next_sandbox_of_its_name() -> None:
+    world = World()
+    await create(world)
+    before = uid_of(world.pod)
+
+    world.api.change(POD_PATH, ORPHANED)
+    world.api.vanish(SANDBOX_PATH)
+    await create(world)
+    await world.wait(60)
+
+    assert world.ready() == RUNNING
+    assert uid_of(world.pod) != before
 
 
 async def test_a_pod_of_another_namespace_that_claims_to_be_a_sandbox_s_own_is_left_alone() -> None:
