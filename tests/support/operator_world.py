@@ -274,7 +274,8 @@ class World:
             if obj.get("kind") == "Pod":
                 self._tend_pod(path, obj)
             elif self._abandoned(obj) or "deletionTimestamp" in obj["metadata"]:
-                self._let_go(path, obj)
+                if "finalizers" not in obj["metadata"]:
+                    self._let_go(path, obj)
             elif obj.get("kind") == "PersistentVolumeClaim" and self.has_volumes:
                 wanted = obj["spec"]["resources"]["requests"]
                 if section(obj, "status").get("capacity") != wanted:

@@ -51,6 +51,8 @@ class PoolSituation:
     problem: tuple[PoolReason, str] | None = None
     # Whose owner is the pool. One that is being claimed at this moment is not among them.
     pods: tuple[WarmPod, ...] = ()
+    # Made for it, or for an earlier one of its name, and without an owner.
+    strays: tuple[WarmPod, ...] = ()
     # Pods that were asked for and that the Store has not seen.
     awaited: int = 0
     # When the next of them is given up, or the next claim that was not answered.
@@ -124,8 +126,10 @@ def decide_pool(
 ) -> PoolPlan:
     pool = situation.pool
     if pool is None or pool.metadata.deletion_timestamp is not None:
-        # The garbage collector sees to the pods; to make others now would only keep it busy.
-        return PoolPlan(remove_walls=_walls_to_remove(situation))
+        # The garbage collector may come late, or leave them: somebody's finalizer holds the pool, or it is
+        # deleted with --cascade=orphan.
+        there = [pod for pod in (*situation.pods, *situation.strays) if pod.facts.deleted_at is None]
+        return PoolPlan(remove=tuple(there), remove_walls=_walls_to_remove(situation))
     pods = _Sorted(situation, pool, now=now, limits=limits)
     counts = _count(situation, pool, pods, now=now, limits=limits)
     numbers = reckon(counts)
@@ -138,7 +142,7 @@ def decide_pool(
     ]
     return PoolPlan(
         wall=blueprint.wall if blueprint and not situation.fenced and not counts.refused else None,
-        remove=tuple(_removals(pods, numbers)),
+        remove=(*situation.strays, *_removals(pods, numbers)),
         remove_volumes=tuple(volume for volume in situation.volumes if not volume.used),
         remove_walls=_walls_to_remove(situation),
         create=tuple(blueprint.start(name()) for _ in range(numbers.create)) if blueprint is not None else (),

@@ -6,12 +6,12 @@ from collections.abc import Iterable, Iterator
 from datetime import datetime
 
 from sandpod_crds.models import Sandbox, SandboxPool
-from sandpod_crds.names import LABEL_NETWORK, Phase
+from sandpod_crds.names import LABEL_NETWORK, LABEL_POOL_UID, LABEL_SANDBOX_UID, Phase
 
 from ..effective import Source, effective_spec
 from ..errors import BadPodTemplate
 from ..kinds import NAMESPACE, POLICY, POOL, SANDBOX, TEMPLATE, Kind
-from ..objects import Json, key_of, section, uid_of
+from ..objects import Json, controller, key_of, section, uid_of
 from ..observations import Key, Refusal
 from ..permission import policies_in
 from ..pods import ANNOTATION_POOL
@@ -29,7 +29,7 @@ from .pod import Blueprint, blueprint
 from .share import Share, share_of
 from .status import PoolReason
 from .wall import Wall
-from .warm import WarmPods
+from .warm import WarmPod, WarmPods, warm_pod
 
 AWAKE = (Phase.RUNNING, Phase.DRAINING)
 
@@ -46,7 +46,7 @@ def look(
 ) -> PoolSituation:
     obj = store.pools.get(key)
     if obj is None:
-        return PoolSituation(key=key, walls=tuple(_walls(key, store)))
+        return PoolSituation(key=key, strays=tuple(_strays(key, store)), walls=tuple(_walls(key, store)))
     pool = SandboxPool.model_validate(obj)
     plan, problem = make_blueprint(pool, store=store, memory=memory, installation=installation)
     for name in [name for name in memory.expected if store.pods.get(Key(key.namespace, name)) is not None]:
@@ -58,6 +58,7 @@ def look(
         blueprint=plan,
         problem=problem,
         pods=tuple(pod for pod in warm.of(pool) if not claims.taken(pod)),
+        strays=tuple(_strays(key, store)),
         awaited=len(memory.expected),
         awaited_until=_next(memory, claims),
         volumes=tuple(_volumes(pool, store=store, expected=memory.expected)),
@@ -126,7 +127,19 @@ def _denial(plan: Blueprint, *, store: Store) -> str | None:
 def _share(pool: Json, store: Store) -> Share | None:
     namespace = pool["metadata"]["namespace"]
     policies = policies_in(namespace, store=store)
-    return share_of(pool, pools=_pools_in(namespace, store), policies=policies) if policies else None
+    if not policies:
+        return None
+    return share_of(
+        pool,
+        pools=_pools_in(namespace, store),
+        policies=policies,
+        waiting=lambda each: len(_staying_pods(each, store)),
+    )
+
+
+def _staying_pods(pool: Json, store: Store) -> list[Json]:
+    owned = store.pods.owned_by(namespace=pool["metadata"]["namespace"], uid=uid_of(pool))
+    return [pod for pod in owned if "deletionTimestamp" not in pod["metadata"]]
 
 
 def _pools_in(namespace: str, store: Store) -> Iterator[Json]:
@@ -141,11 +154,7 @@ def concerned(kind: Kind, obj: Json, store: Store) -> Iterable[Key]:
     """The pools that have to be looked at when the object changes."""
     key = key_of(obj)
     if kind is POOL:
-        # What one asks for, the others may have to go without.
-        policies = policies_in(key.namespace, store=store) or ()
-        if all(policy.spec.max_warm_pods is None for policy in policies):
-            return (key,)
-        return {key, *(each for each in store.pools if each.namespace == key.namespace)}
+        return _sharing(key, store)
     if kind is TEMPLATE:
         return [each for each in store.pools if _made_from(store.pools.get(each), key, pool_key=each)]
     if kind is POLICY:
@@ -156,8 +165,20 @@ def concerned(kind: Kind, obj: Json, store: Store) -> Iterable[Key]:
         pool = section(obj, "status").get("pool")
         return (Key(key.namespace, pool),) if pool else ()
     # Claimed pods count in the pool's status, and keep its wall standing.
-    pool = section(obj["metadata"], "annotations").get(ANNOTATION_POOL)
-    return (Key(key.namespace, pool),) if pool else ()
+    name = section(obj["metadata"], "annotations").get(ANNOTATION_POOL)
+    if not name:
+        return ()
+    pool = Key(key.namespace, name)
+    going = "deletionTimestamp" in section(store.pools.get(pool) or {}, "metadata")
+    return _sharing(pool, store) if going else (pool,)
+
+
+def _sharing(pool: Key, store: Store) -> Iterable[Key]:
+    """What one asks for, the others may have to go without; and what one that goes still has."""
+    policies = policies_in(pool.namespace, store=store) or ()
+    if all(policy.spec.max_warm_pods is None for policy in policies):
+        return (pool,)
+    return {pool, *(each for each in store.pools if each.namespace == pool.namespace)}
 
 
 def _made_from(pool: Json | None, template: Key, *, pool_key: Key) -> bool:
@@ -180,6 +201,20 @@ def _volumes(pool: SandboxPool, *, store: Store, expected: Iterable[str]) -> Ite
             or any(status.get("workspaceClaim") == name for status in _statuses(namespace, store))
         )
         yield Volume(name=name, uid=uid_of(claim), used=used)
+
+
+def _strays(pool: Key, store: Store) -> Iterator[WarmPod]:
+    """Waiting pods whose owner the garbage collector has taken away. Claimed ones are their sandboxes'."""
+    for key in store.pods:
+        pod = store.pods.get(key)
+        if pod is None or key.namespace != pool.namespace:
+            continue
+        metadata = pod["metadata"]
+        ours = section(metadata, "annotations").get(ANNOTATION_POOL) == pool.name
+        labels = section(metadata, "labels")
+        waiting = LABEL_POOL_UID in labels and LABEL_SANDBOX_UID not in labels
+        if ours and waiting and not controller(metadata) and "deletionTimestamp" not in metadata:
+            yield warm_pod(pod)
 
 
 def _walls(pool: Key, store: Store) -> Iterator[Wall]:

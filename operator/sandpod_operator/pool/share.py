@@ -4,7 +4,7 @@ What the specs ask for decides, and not what is there: it is the same whoever lo
 the last place.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from sandpod_crds.models import SandboxPolicy
@@ -27,15 +27,26 @@ class Share:
         return max(0, self.most - self.before)
 
 
-def share_of(pool: Json, *, pools: Iterable[Json], policies: Sequence[SandboxPolicy]) -> Share | None:
-    """None when nothing limits it. `pools` are those of its namespace; the oldest come first."""
+def share_of(
+    pool: Json,
+    *,
+    pools: Iterable[Json],
+    policies: Sequence[SandboxPolicy],
+    waiting: Callable[[Json], int],
+) -> Share | None:
+    """None when nothing limits it. `pools` are those of its namespace; the oldest come first. One that is
+    being deleted has what is `waiting` of its pods, and gets no more.
+    """
     limits = [(each.spec.max_warm_pods, each.metadata.name) for each in policies]
     strictest = min(((most, name) for most, name in limits if most is not None), default=None)
     if strictest is None:
         return None
     most, name = strictest
-    staying = [each for each in pools if "deletionTimestamp" not in each["metadata"]]
-    before = sum(_replicas(each) for each in staying if _age(each) < _age(pool))
+    before = sum(
+        waiting(each) if "deletionTimestamp" in each["metadata"] else _replicas(each)
+        for each in pools
+        if _age(each) < _age(pool)
+    )
     return Share(policy=name, most=most, before=before)
 
 

@@ -105,3 +105,29 @@ async def test_the_volumes_of_pods_that_are_given_up_go_too() -> None:
     await world.wait(3)
 
     assert len([path for path in world.api.objects if "persistentvolumeclaims" in path]) == 1
+
+
+async def test_warm_pods_that_the_garbage_collector_has_orphaned_go_though_their_pool_is_gone() -> None:
+    world = await filled(World(), replicas=3)
+    put_sandbox(world)
+    await world.settle()
+
+    for pod in waiting(world):
+        world.api.change(f"{PODS_PATH}/{pod['metadata']['name']}", {"metadata": {"ownerReferences": []}})
+    world.api.vanish(POOL_PATH)
+    await world.wait(60)
+
+    assert pods(world) == claimed_by(world) != []
+
+
+async def test_a_pool_that_is_to_leave_its_pods_behind_takes_those_along_that_nobody_has_claimed() -> None:
+    world = await filled(World(), replicas=3)
+    put_sandbox(world)
+    await world.settle()
+
+    going = {"deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": ["orphan"]}
+    world.api.change(POOL_PATH, {"metadata": going})
+    await world.wait(60)
+
+    assert pods(world) == claimed_by(world) != []
+    assert ready(world) == RUNNING

@@ -1,10 +1,11 @@
 """How the warm pods that a policy allows are shared among a namespace's pools."""
 
+from sandpod_crds.errors import Forbidden
 from sandpod_operator.kinds import POOL
 from sandpod_operator.objects import Json, section
 from sandpod_operator.pool.look import concerned
 
-from tests.support.operator_objects import KEY
+from tests.support.operator_objects import KEY, at
 from tests.support.operator_world import World
 from tests.support.pool_world import OURS, POOL_PATH, condition, put_pool, waiting
 
@@ -74,6 +75,33 @@ async def test_when_the_older_pool_is_deleted_its_share_is_free() -> None:
     await world.wait(5)
 
     assert shares(world) == {"python": 0, "second": 5}
+
+
+GOING: Json = {"metadata": {"deletionTimestamp": at(0), "finalizers": ["theirs/hold"]}}
+
+
+async def test_a_pool_that_a_finalizer_holds_gives_its_pods_up_and_the_younger_one_gets_its_share() -> None:
+    world = await two_pools(most=5, first=3, second=5)
+
+    world.api.change(POOL_PATH, GOING)
+    await world.wait(60)
+
+    assert POOL_PATH in world.api.objects
+    assert shares(world) == {"python": 0, "second": 5}
+
+
+async def test_as_long_as_the_pods_of_a_pool_that_goes_are_there_nobody_else_gets_their_share() -> None:
+    world = await two_pools(most=5, first=3, second=5)
+
+    def keep(_: int, call: str) -> None:
+        if call.startswith("DELETE") and "/pods/" in call:
+            raise Forbidden(403, "Forbidden", "not allowed")
+
+    world.api.before = keep
+    world.api.change(POOL_PATH, GOING)
+    await world.wait(60)
+
+    assert shares(world) == {"python": 3, "second": 2}
 
 
 async def test_a_policy_that_comes_later_takes_the_youngest_pods_of_the_youngest_pool() -> None:
