@@ -166,11 +166,22 @@ def concerned(kind: Kind, obj: Json, store: Store) -> Iterable[Key]:
         return (Key(key.namespace, pool),) if pool else ()
     # Claimed pods count in the pool's status, and keep its wall standing.
     name = section(obj["metadata"], "annotations").get(ANNOTATION_POOL)
-    if not name:
+    pool = Key(key.namespace, name) if name else _pool_of(obj, store)
+    if pool is None:
         return ()
-    pool = Key(key.namespace, name)
     going = "deletionTimestamp" in section(store.pools.get(pool) or {}, "metadata")
     return _sharing(pool, store) if going else (pool,)
+
+
+def _pool_of(obj: Json, store: Store) -> Key | None:
+    """By its label, when somebody has taken off its annotation."""
+    namespace, uid = key_of(obj).namespace, section(obj["metadata"], "labels").get(LABEL_POOL_UID)
+    here = (key for key in store.pools if uid and key.namespace == namespace)
+    return next((key for key in here if _uid_at(key, store) == uid), None)
+
+
+def _uid_at(pool: Key, store: Store) -> str | None:
+    return section(store.pools.get(pool) or {}, "metadata").get("uid")
 
 
 def _sharing(pool: Key, store: Store) -> Iterable[Key]:
@@ -218,14 +229,16 @@ def _strays(pool: Key, store: Store) -> Iterator[WarmPod]:
 
 
 def _walls(pool: Key, store: Store) -> Iterator[Wall]:
+    uid = _uid_at(pool, store)
     for key in store.network_policies:
         policy = store.network_policies.get(key)
         if policy is None or key.namespace != pool.namespace:
             continue
         metadata = policy["metadata"]
-        going = "deletionTimestamp" in metadata
-        if section(metadata, "annotations").get(ANNOTATION_POOL) == pool.name and not going:
-            behind = section(metadata, "labels").get(LABEL_NETWORK, "")
+        labels, going = section(metadata, "labels"), "deletionTimestamp" in metadata
+        ours = section(metadata, "annotations").get(ANNOTATION_POOL) == pool.name
+        if (ours or (uid and labels.get(LABEL_POOL_UID) == uid)) and not going:
+            behind = labels.get(LABEL_NETWORK, "")
             yield Wall(
                 name=key.name, uid=uid_of(policy), used=_is_anybody_behind(behind, pool.namespace, store)
             )

@@ -93,8 +93,9 @@ def is_as_wanted(found: Json, wanted: Json) -> bool:
     theirs, ours = section(found, "metadata"), wanted["metadata"]
     labels = {key: value for key, value in ours["labels"].items() if key != LABEL_VERSION}
     return (
-        section(theirs, "annotations").get(ANNOTATION_HASH) == ours["annotations"][ANNOTATION_HASH]
-        # The hash is a note that stays when somebody changes what it is of.
+        # By these, who has made it finds it again; the hash is a note that stays when somebody changes what
+        # it is of.
+        ours["annotations"].items() <= section(theirs, "annotations").items()
         and labels.items() <= section(theirs, "labels").items()
         and all(owner in entries(theirs, "ownerReferences") for owner in ours["ownerReferences"])
         and found.get("spec") == wanted["spec"]

@@ -6,7 +6,15 @@ from sandpod_operator.objects import Json, replacing
 
 from tests.support.operator_api import merge_patch
 from tests.support.operator_world import World
-from tests.support.pool_world import condition, filled, pool_status, put_pool, waiting
+from tests.support.pool_world import (
+    TEMPLATE_PATH,
+    condition,
+    filled,
+    pool_status,
+    put_pool,
+    put_sandbox,
+    waiting,
+)
 
 WALLS = "/apis/networking.k8s.io/v1/namespaces/team/networkpolicies/"
 THEIRS: Json = {"podSelector": {"matchLabels": {"app": "theirs"}}, "policyTypes": ["Ingress"]}
@@ -91,6 +99,34 @@ async def test_what_somebody_adds_to_a_pools_wall_is_taken_away_again() -> None:
     await world.wait(2)
 
     assert walls(world)[path]["spec"] == wall["spec"]
+
+
+async def test_a_wall_that_lost_its_annotations_gets_them_back() -> None:
+    world = await filled(World())
+    path, wall = next(iter(walls(world).items()))
+
+    world.api.change(path, {"metadata": {"annotations": None}})
+    await world.wait(2)
+
+    assert walls(world)[path]["metadata"]["annotations"] == wall["metadata"]["annotations"]
+
+
+async def test_an_old_wall_is_taken_away_though_somebody_took_off_its_annotations() -> None:
+    world = await filled(World())
+    sandbox = put_sandbox(world)
+    await world.settle()
+    old = next(iter(walls(world)))
+    world.api.change(TEMPLATE_PATH, {"spec": {"network": {"egress": "None"}}})
+    await world.wait(5)
+
+    world.api.change(old, {"metadata": {"annotations": None}})
+    await world.wait(5)
+    assert old in walls(world)
+    world.api.vanish(sandbox)
+    await world.wait(5)
+
+    assert old not in walls(world)
+    assert len(walls(world)) == 1
 
 
 async def test_a_pools_first_wall_is_created_and_not_laid_over_what_may_be_there() -> None:
