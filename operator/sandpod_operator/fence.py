@@ -12,7 +12,7 @@ from .objects import Json, replacing, section, uid_of
 from .plan import Plan, Verb, Write
 from .pool.wall import network_id
 from .refusals import stranger
-from .resources.network_policy import build_network_policy, is_as_wanted, policy_name
+from .resources.network_policy import build_network_policy, is_as_wanted, policy_name, pool_policy_name
 
 if TYPE_CHECKING:
     from .case import Case
@@ -26,8 +26,9 @@ def fence_the_network(case: "Case") -> Plan | None:
     if _is_behind_its_pools_wall(case):
         return None
     # What a policy forbids does not work before a start was allowed with it; the wall that stands stays.
-    if pod is not None and (found is not None or case.walled) and case.forbids("network"):
-        return None if case.walled else _come_over(case)
+    walled = case.wall is not None
+    if pod is not None and (found is not None or walled) and case.forbids("network"):
+        return None if walled else _come_over(case)
     wanted = wanted_policy(case)
     if found is not None and is_as_wanted(found, wanted):
         return _come_over(case)
@@ -53,11 +54,31 @@ def _put_up(found: Json | None, wanted: Json, case: "Case") -> Write:
 
 
 def _is_behind_its_pools_wall(case: "Case") -> bool:
-    """It stands for as long as somebody is behind it, and does for a sandbox that wants the same network."""
-    pod = case.pod
-    if pod is None or pod.pool_uid is None or pod.network_uid == case.uid:
+    """It stands for as long as somebody is behind it, and does for a sandbox that wants the same network. Of
+    an old one, nobody sees to it that it says what it should.
+    """
+    pod, wall = case.pod, case.wall
+    if pod is None or pod.pool_uid is None or wall is None:
         return False
-    return case.walled and pod.network_uid == network_id(pod.pool_uid, case.spec.network)
+    right = pod.network_uid == network_id(pod.pool_uid, case.spec.network)
+    return right and wall.get("spec") == _right_wall(pod.network_uid, case)["spec"]
+
+
+def _right_wall(behind: str, case: "Case") -> Json:
+    network, metadata = case.spec.network, case.sandbox.metadata
+    return case.installation.memo.recall(
+        ("wall", case.uid),
+        (network, behind),
+        lambda: build_network_policy(
+            network,
+            name=pool_policy_name(behind),
+            namespace=metadata.namespace,
+            owner=Json(),
+            selects_uid=behind,
+            labels={},
+            installation=case.installation,
+        ),
+    )
 
 
 def _come_over(case: "Case") -> Plan | None:

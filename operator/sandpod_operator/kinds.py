@@ -10,6 +10,7 @@ from sandpod_crds.names import (
     CHILD_SELECTOR,
     GROUP,
     LABEL_INSTANCE,
+    LABEL_POOL_UID,
     LABEL_SANDBOX_NAMESPACE,
     POLICIES,
     POOLS,
@@ -87,6 +88,16 @@ def _labelled(child: Json, _: "Cache") -> Sandboxes:
     return (Key(key_of(child).namespace, name),) if name else ()
 
 
+def _of_policy(policy: Json, sandboxes: "Cache") -> Sandboxes:
+    """A pool's is about those who may be behind it."""
+    yield from _labelled(policy, sandboxes)
+    namespace = key_of(policy).namespace
+    if LABEL_POOL_UID in section(policy["metadata"], "labels"):
+        for key in sandboxes:
+            if key.namespace == namespace and section(sandboxes.get(key) or {}, "status").get("pool"):
+                yield key
+
+
 def _of_preview(ingress: Json, _: "Cache") -> Sandboxes:
     """In whatever namespace: others who may write Ingresses can cause a look at a sandbox, and no more."""
     labels = section(ingress["metadata"], "labels")
@@ -136,7 +147,7 @@ NETWORK_POLICY: Final = Kind(
     version="v1",
     plural="networkpolicies",
     slim=slim_object,
-    concerns=_labelled,
+    concerns=_of_policy,
     selector=CHILD_SELECTOR,
 )
 INGRESS: Final = Kind(

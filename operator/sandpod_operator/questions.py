@@ -55,7 +55,7 @@ class Questions:
         self.holder = situation.holder
         self.offer = situation.offer
         self.environment = situation.environment
-        self.walled = situation.walled
+        self.wall = situation.wall
         self._drain_overdue = situation.drain_overdue
         self.asked_since = situation.asked_since
         recorded = self.pod.template if self.pod is not None else None

@@ -57,8 +57,8 @@ class Situation:
     environment: Environment | None = None
     # Since when this operator asks the pod's runtime
     asked_since: datetime | None = None
-    # The wall of the pool that its pod comes from is there.
-    walled: bool = False
+    # Of the pool that its pod comes from, if the pod is behind it
+    wall: Json | None = None
     enforcement: Enforcement = Enforcement.UNKNOWN
     # A drain of its pod's node has waited long enough.
     drain_overdue: bool = False
@@ -96,7 +96,7 @@ def look(
         asked_since=store.asked_since(pod.uid) if pod is not None else None,
         environment=pools.environment(key),
         enforcement=enforcement,
-        walled=pod is not None and _is_walled(store, key.namespace, pod),
+        wall=_wall(store, key.namespace, pod) if pod is not None else None,
         drain_overdue=pod is not None and pod.node in store.released_nodes,
     )
 
@@ -130,8 +130,8 @@ def _offer(store: Store, sandbox: Sandbox, pools: Pools, *, wanted: bool) -> Off
     return pools.offer(pool, sandbox_uid=sandbox.metadata.uid, wanted=wanted)
 
 
-def _is_walled(store: Store, namespace: str, pod: PodFacts) -> bool:
-    return store.network_policies.get(Key(namespace, pool_policy_name(pod.network_uid))) is not None
+def _wall(store: Store, namespace: str, pod: PodFacts) -> Json | None:
+    return store.network_policies.get(Key(namespace, pool_policy_name(pod.network_uid)))
 
 
 def _ingresses(store: Store, key: Key, system_namespace: str) -> Iterator[Json]:

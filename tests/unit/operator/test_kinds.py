@@ -1,5 +1,6 @@
 """Which sandboxes an event is about."""
 
+from sandpod_crds.names import LABEL_POOL_UID
 from sandpod_operator.kinds import CLAIM, KINDS, NETWORK_POLICY, POD, POOL, SANDBOX, TEMPLATE, Kind
 from sandpod_operator.objects import Json
 from sandpod_operator.observations import Key
@@ -53,6 +54,15 @@ def test_a_claim_is_about_the_sandbox_that_its_label_or_its_name_says() -> None:
 
 def test_a_network_policy_is_about_the_sandbox_that_its_label_names() -> None:
     assert concerned(NETWORK_POLICY, claim(name="box-sandbox")) == {KEY}
+
+
+def test_the_network_policy_of_a_pool_is_about_the_sandboxes_that_may_be_behind_it() -> None:
+    claimed = sandbox(status={"pool": "python"}, name="claimed")
+    elsewhere = sandbox(status={"pool": "python"}, name="claimed", namespace="other")
+    wall = {"metadata": {"name": "python-pool", "namespace": "team", "labels": {LABEL_POOL_UID: "u"}}}
+
+    found = concerned(NETWORK_POLICY, wall, claimed, elsewhere, sandbox(name="cold"))
+    assert found == {Key("team", "claimed")}
 
 
 def test_a_template_is_about_sandboxes_of_its_namespace_that_have_one() -> None:

@@ -1,5 +1,10 @@
 """Warm pods and walls: whose NetworkPolicy a claimed pod is behind."""
 
+from dataclasses import replace
+from ipaddress import ip_network
+
+from sandpod_operator.memo import Memo
+
 from tests.support.operator_world import World
 from tests.support.pool_world import (
     PODS_PATH,
@@ -75,6 +80,46 @@ async def test_a_changed_network_of_the_template_is_another_wall() -> None:
     world.api.vanish(path)
     await world.settle()
     assert len(walls(world)) == 1
+
+
+async def test_behind_an_old_wall_that_somebody_has_opened_nobody_stays() -> None:
+    world = await filled(World())
+    path = put_sandbox(world)
+    await world.settle()
+    [old] = walls(world)
+    world.api.change(TEMPLATE_PATH, {"spec": {"network": {"egress": "None"}}})
+    await world.wait(5)
+
+    world.api.change(old, {"spec": {"ingress": [{}], "egress": [{}]}})
+    await world.wait(5)
+
+    assert ready(world) == RUNNING
+    uid = world.api.objects[path]["metadata"]["uid"]
+    assert claimed_by(world)[0]["metadata"]["labels"]["sandpod.dev/network"] == uid
+    own = "/apis/networking.k8s.io/v1/namespaces/team/networkpolicies/box-sandbox"
+    assert own in world.api.objects
+    assert old not in walls(world)
+
+
+async def test_an_operator_with_other_ranges_corrects_who_is_behind_an_old_wall() -> None:
+    world = await filled(World())
+    put_sandbox(world)
+    await world.settle()
+    [old] = walls(world)
+    world.api.change(TEMPLATE_PATH, {"spec": {"network": {"egress": "None"}}})
+    await world.wait(5)
+
+    settings = world.installation.settings
+    network = settings.network.model_copy(update={"cluster_ranges": [ip_network("203.0.113.0/24")]})
+    settings = settings.model_copy(update={"network": network})
+    world.installation = replace(world.installation, settings=settings, memo=Memo())
+    world.boot()
+    await world.wait(5)
+
+    own = world.api.objects["/apis/networking.k8s.io/v1/namespaces/team/networkpolicies/box-sandbox"]
+    assert "203.0.113.0/24" in str(own["spec"])
+    assert ready(world) == RUNNING
+    assert old not in walls(world)
 
 
 def walls(world: World) -> list[str]:
