@@ -194,8 +194,7 @@ class Case(Questions):
             self.spec,
             overridden=self._overridden(),
             restart_pending=self._restart_pending(),
-            # Without a pod, Ready says it.
-            denied=self.denial.message if self.pod is not None and self.denial is not None else None,
+            denied=self._denied(),
         )
         yield preview_verdict(self, before=before.get(ConditionType.PREVIEW_READY))
         earlier = before.get(ConditionType.WORKSPACE_READY)
@@ -206,6 +205,12 @@ class Case(Questions):
         of_pod = isolation_of_pod(self.spec, isolation=self.draft.isolation)
         earlier = before.get(ConditionType.ISOLATED)
         yield isolation_verdict(of_pod, enforcement=self._enforcement, said=earlier)
+
+    def _denied(self) -> str | None:
+        """Without a pod, Ready says it; without its template, nobody knows what the next start will be."""
+        if self.pod is None or self.effective.trouble is not None or self.denial is None:
+            return None
+        return self.denial.message
 
     def _overridden(self) -> list[str]:
         if self.spec.pod_template is None:

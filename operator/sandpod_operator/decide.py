@@ -254,7 +254,7 @@ def _news(case: Case) -> Ask | None:
         if stay.outcome is Outcome.DONE:
             case.draft.observe_wake(wake)
     told, wanted = case.status.sleep_after, case.sleep_after_text
-    if case.bound and case.effective.trouble is None and told != wanted:
+    if case.bound and case.knows_files_and_network and told != wanted:
         # An answer counts only while the status says that one is waited for. Otherwise whoever changes their
         # mind before it has come would leave the runtime with what they do not want any more.
         adjusted = case.answer_to(Errand.ADJUST, subject=wanted) if told is None else None

@@ -80,7 +80,9 @@ def let_the_old_pod_go(case: Case) -> Plan | None:
 def guard_the_work(case: Case) -> Plan | None:
     """Whether a drain of its node waits for the sandbox follows the spec while it runs."""
     pod = case.pod
-    if pod is None or not case.bound or not case.knows_files_and_network:
+    if pod is None or not case.bound:
+        return None
+    if not case.knows_files_and_network and not case.drain_overdue:
         return None
     if pod.protected == case.holds_up_drains or case.refusal_of(POD) is not None:
         return None

@@ -41,7 +41,8 @@ def effective_spec(sandbox: Sandbox, source: Source, *, recorded: Json | None) -
         kept = _kept(sandbox, source, recorded=recorded)
         return Effective(spec=kept, inherited=recorded, trouble=(Reason.TEMPLATE_MISSING, source.missing))
     if source.template is None:
-        return Effective(spec=sandbox.spec)
+        # To have had none is recorded too: so its pod goes on when a template is named that is not there.
+        return Effective(spec=sandbox.spec, live={})
     live = live_part(source.template)
     template = source.template if recorded is None else frozen(template=source.template, recorded=recorded)
     try:

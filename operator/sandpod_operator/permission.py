@@ -59,7 +59,7 @@ def ask_permission(case: "Case") -> Plan | None:
 
 def denial_of(case: "Case") -> Denial | None:
     """What the next start would be refused for."""
-    if not case.rules.policies or case.effective.trouble is not None:
+    if not case.rules.policies or not case.knows_files_and_network:
         return None
     try:
         pod = case.wanted_pod

@@ -56,7 +56,7 @@ class Questions:
         self.offer = situation.offer
         self.environment = situation.environment
         self.wall = situation.wall
-        self._drain_overdue = situation.drain_overdue
+        self.drain_overdue = situation.drain_overdue
         self.asked_since = situation.asked_since
         recorded = self.pod.template if self.pod is not None else None
         self.effective: Effective = effective_spec(sandbox, situation.source, recorded=recorded)
@@ -180,7 +180,7 @@ class Questions:
     @property
     def holds_up_drains(self) -> bool:
         """What never sleeps by itself is not waited for, and nothing for ever."""
-        return self.sleep_after is not None and not self._drain_overdue
+        return self.sleep_after is not None and not self.drain_overdue
 
     @property
     def disk_trouble(self) -> str | None:

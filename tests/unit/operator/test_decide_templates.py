@@ -2,13 +2,16 @@
 run.
 """
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
-from sandpod_crds.names import ANNOTATION_TEMPLATE
+from sandpod_crds.models import SandboxPolicy
+from sandpod_crds.names import ANNOTATION_TEMPLATE, LABEL_PROTECTED
 from sandpod_operator.decide import decide
 from sandpod_operator.objects import Json, section
 from sandpod_operator.observations import Errand
+from sandpod_operator.permission import Rules
 from sandpod_operator.plan import Plan
 from sandpod_operator.situation import Situation
 
@@ -199,8 +202,15 @@ def test_without_its_template_a_running_sandbox_keeps_its_wall() -> None:
     assert body["spec"].get("egress", []) == [] or "0.0.0.0/0" not in str(body["spec"]["egress"])
 
 
-def test_without_its_template_a_pod_that_came_from_none_keeps_its_wall_too() -> None:
-    given = situation(sandbox(REF, running()), pod(status=RUNS), missing=GONE, fenced=False)
+def of_an_earlier_operator() -> Json:
+    """Which did not record that there was no template."""
+    made = pod(status=RUNS)
+    del made["metadata"]["annotations"][ANNOTATION_TEMPLATE]
+    return made
+
+
+def test_without_its_template_a_pod_that_does_not_say_where_it_came_from_keeps_its_wall_too() -> None:
+    given = situation(sandbox(REF, running()), of_an_earlier_operator(), missing=GONE, fenced=False)
     assert not [each for each in writes(decided(given)) if "networkpolicies" in each]
 
 
@@ -241,6 +251,49 @@ def test_what_a_pod_records_of_its_template_may_have_been_changed_by_anybody() -
         for missing, template in ((GONE, None), (None, TEMPLATE)):
             status = runs(TEMPLATE)
             decided(situation(sandbox(REF, status), made, fenced=False, missing=missing, template=template))
+
+
+def governed(given: Situation, **limits: Any) -> Situation:
+    policy = SandboxPolicy.model_validate({"metadata": {"name": "limits"}, "spec": limits})
+    return replace(given, rules=Rules(policies=(policy,)))
+
+
+@pytest.mark.parametrize("made", [pod(status=RUNS), of_an_earlier_operator()], ids=["ours", "earlier"])
+def test_no_drain_waits_for_ever_because_of_a_template_that_is_not_there(made: Json) -> None:
+    given = replace(situation(sandbox(REF, running()), made, missing=GONE), drain_overdue=True)
+
+    [label] = decided(given).writes
+    assert label.body["metadata"]["labels"] == {LABEL_PROTECTED: None}
+
+
+def test_a_stricter_policy_is_told_though_the_template_is_not_there() -> None:
+    given = situation(sandbox(REF, running()), pod(status=RUNS), missing=GONE)
+    plan = decided(governed(given, maxSleepAfter="1m"))
+
+    assert plan.ask is not None
+    assert (plan.ask.errand, plan.ask.subject) == (Errand.ADJUST, "1m")
+
+
+def test_a_wall_is_put_up_again_though_the_template_is_not_there() -> None:
+    given = situation(sandbox(REF, running()), pod(status=RUNS), missing=GONE, fenced=False)
+
+    assert writes(decided(given)) == ["create networkpolicies"]
+
+
+def test_a_template_that_is_not_there_opens_no_network_that_a_policy_forbids() -> None:
+    opened = {**REF, "network": {"egress": "Internet"}}
+    given = situation(sandbox(opened, runs(TEMPLATE)), from_template(TEMPLATE), missing=GONE)
+    closed = situation(sandbox(REF, runs(TEMPLATE)), from_template(TEMPLATE), missing=GONE)
+    assert closed.network_policy is not None
+    stands = {**closed.network_policy, "metadata": {**closed.network_policy["metadata"], "uid": "wall"}}
+    given = replace(given, network_policy=stands)
+    assert writes(decided(given)) == ["patch networkpolicies"]
+
+    plan = decided(governed(given, allowedEgress=["None"], requireIsolation="Strict"))
+
+    assert plan.writes == ()
+    honored = next(c for c in plan.status.conditions if c.type == "SpecHonored") if plan.status else None
+    assert honored is None or honored.reason != "PolicyExceeded"
 
 
 def test_an_answer_about_the_template_s_time_to_sleep_is_taken_up() -> None:

@@ -98,7 +98,7 @@ def test_no_key_of_ours_is_taken_from_the_user() -> None:
     template = {"metadata": {"labels": {"sandpod.dev/pool-uid": "other"}, "annotations": theirs}}
     metadata = build({"podTemplate": template})["metadata"]
 
-    assert not theirs.keys() & metadata["annotations"].keys()
+    assert not theirs.items() & metadata["annotations"].items()
     assert "sandpod.dev/pool-uid" not in metadata["labels"]
 
 
