@@ -140,6 +140,7 @@ class Case(Questions):
     def _end_of_refusals(self) -> datetime | None:
         """When what a running or sleeping sandbox was refused is tried again."""
         refusals = [self.refusal_of(kind) for kind in (CLAIM, NETWORK_POLICY, INGRESS)]
+        refusals.append(self.refusal_of_labels)
         return earliest(refusal.retry_at for refusal in refusals if refusal is not None)
 
     def ask(self, errand: Errand, *, subject: str = "") -> Ask | None:

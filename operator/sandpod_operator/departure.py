@@ -84,7 +84,7 @@ def guard_the_work(case: Case) -> Plan | None:
         return None
     if not case.knows_files_and_network and not case.drain_overdue:
         return None
-    if pod.protected == case.holds_up_drains or case.refusal_of(POD) is not None:
+    if pod.protected == case.holds_up_drains or case.refusal_of_labels is not None:
         return None
     label = "true" if case.holds_up_drains else None
     metadata: Json = {"uid": pod.uid, "labels": {LABEL_PROTECTED: label}}

@@ -126,7 +126,7 @@ class Executor:
                 raise
             await self._look_at_the_other(kind, body, key=key, sandbox=sandbox)
         except ApiError as error:
-            self._refuse(error, kind, key=key, sandbox=sandbox)
+            self._refuse(error, kind, matter=kind.plural, key=key, sandbox=sandbox)
         else:
             self._store.drop_refusal(key, kind.plural)
             self._store.cache(kind).learn(created)
@@ -199,18 +199,18 @@ class Executor:
             # Gone meanwhile; to believe the watch, which is about to say so, would be to try again at once.
             self._store.deleted(write.kind, where, uid=uid)
         except ApiError as error:
-            self._refuse(error, write.kind, key=key, sandbox=sandbox)
+            self._refuse(error, write.kind, matter=write.matter, key=key, sandbox=sandbox)
         else:
-            self._store.drop_refusal(key, write.kind.plural)
+            self._store.drop_refusal(key, write.matter)
             self._store.cache(write.kind).learn(written)
 
-    def _refuse(self, error: ApiError, kind: Kind, *, key: Key, sandbox: Sandbox) -> None:
-        before = self._store.refusal(key, kind.plural)
+    def _refuse(self, error: ApiError, kind: Kind, *, matter: str, key: Key, sandbox: Sandbox) -> None:
+        before = self._store.refusal(key, matter)
         refused = refusal(error, subject=_subject(kind, sandbox), now=self._now(), before=before)
         if refused is None:
             raise error
         self._metrics.refusals.add(resource=kind.plural, reason=refused.reason.value)
-        self._store.put_refusal(key, refused, kind.plural)
+        self._store.put_refusal(key, refused, matter)
 
     async def _write_status(self, status: SandboxStatus, *, key: Key, sandbox: Sandbox) -> bool:
         # For the version that it was decided on, and no other: a new sandbox of this name must not get the
@@ -239,7 +239,7 @@ class Executor:
             # A sandbox goes on when nobody may delete its previews.
             if write.kind is not INGRESS or sandbox is None:
                 raise
-            self._refuse(error, INGRESS, key=key, sandbox=sandbox)
+            self._refuse(error, INGRESS, matter=INGRESS.plural, key=key, sandbox=sandbox)
             return True
 
     async def _remove_pod(self, removal: Removal, *, key: Key) -> bool:

@@ -84,7 +84,7 @@ def _right_wall(behind: str, case: "Case") -> Json:
 def _come_over(case: "Case") -> Plan | None:
     """From behind the pool's wall, when the sandbox's own stands."""
     pod = case.pod
-    if pod is None or pod.network_uid == case.uid or case.refusal_of(POD) is not None:
+    if pod is None or pod.network_uid == case.uid or case.refusal_of_labels is not None:
         return None
     metadata: Json = {"uid": pod.uid, "labels": {LABEL_NETWORK: case.uid}}
     return case.write(Write(verb=Verb.PATCH, kind=POD, name=pod.name, body={"metadata": metadata}))

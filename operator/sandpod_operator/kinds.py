@@ -134,6 +134,8 @@ SANDBOX: Final = Kind(group=GROUP, version=VERSION, plural=SANDBOXES, slim=slim_
 POD: Final = Kind(
     group="", version="v1", plural="pods", slim=slim_pod, concerns=_of_pod, selector=CHILD_SELECTOR
 )
+# That a running pod may not be changed says nothing about the next one.
+POD_LABELS: Final = f"{POD.plural}/labels"
 CLAIM: Final = Kind(
     group="",
     version="v1",

@@ -8,7 +8,7 @@ from enum import StrEnum
 
 from sandpod_crds.models import SandboxStatus
 
-from .kinds import Kind
+from .kinds import POD, POD_LABELS, Kind
 from .objects import Json
 from .observations import Errand
 from .pool.claim import Order, Reading
@@ -59,6 +59,11 @@ class Write:
     # For a deletion: of this very object, and with a version only as long as nobody has changed it.
     uid: str | None = None
     version: str | None = None
+
+    @property
+    def matter(self) -> str:
+        """What a refusal of it is about."""
+        return POD_LABELS if (self.verb, self.kind) == (Verb.PATCH, POD) else self.kind.plural
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -12,7 +12,7 @@ from sandpod_crds.names import ANNOTATION_WAKE, SANDBOX_KIND, child_labels
 from .claims import ClaimFacts
 from .effective import Effective, effective_spec
 from .errors import BadPodTemplate
-from .kinds import POD, Kind
+from .kinds import POD, POD_LABELS, Kind
 from .objects import Json, owner_reference
 from .observations import Answer, Errand, Outcome, Refusal
 from .pods import ANNOTATION_POD_HASH
@@ -131,7 +131,15 @@ class Questions:
 
     def refusal_of(self, kind: Kind) -> Refusal | None:
         """The API server's no to what this very spec wants, while it holds."""
-        refusal = self._refusals.get(kind.plural)
+        return self._refusal(kind.plural)
+
+    @property
+    def refusal_of_labels(self) -> Refusal | None:
+        """The API server's no to a change of the pod that is there."""
+        return self._refusal(POD_LABELS)
+
+    def _refusal(self, matter: str) -> Refusal | None:
+        refusal = self._refusals.get(matter)
         if refusal is None or refusal.sandbox_uid != self.uid:
             return None
         fits = refusal.generation == self.sandbox.metadata.generation

@@ -9,6 +9,7 @@ import pytest
 from sandpod_crds.errors import Unavailable
 from sandpod_operator.decide import decide
 from sandpod_operator.drains import Drains
+from sandpod_operator.kinds import POD_LABELS
 from sandpod_operator.objects import Json
 from sandpod_operator.observations import Key, Refusal
 from sandpod_operator.reasons import Reason
@@ -167,6 +168,7 @@ def test_what_the_api_server_does_not_allow_is_not_tried_again_and_again() -> No
         message="no",
         retry_at=NOW + timedelta(seconds=15),
     )
-    given = situation(sandbox(ALWAYS, running()), pod({}, up(since=-90)), refusal=refused)
+    made = pod({}, up(since=-90))
+    given = situation(sandbox(ALWAYS, running()), made, refusal=refused, refused=POD_LABELS)
 
     assert "patch pods" not in writes(decide(given, now=NOW, installation=INSTALLATION))

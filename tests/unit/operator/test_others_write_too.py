@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 from sandpod_crds.errors import Conflict, Forbidden
-from sandpod_crds.names import LABEL_NETWORK, child_labels
+from sandpod_crds.names import LABEL_NETWORK, LABEL_PROTECTED, child_labels
 from sandpod_operator.kinds import KINDS, POD
 from sandpod_operator.objects import Json, owner_reference, uid_of
 
@@ -330,6 +330,33 @@ async def test_what_a_running_sandbox_is_refused_is_tried_again_but_not_often(
     world.api.calls.clear()
     await world.wait(3600)
     assert world.api.calls == []
+
+
+async def test_that_a_running_pods_labels_may_not_be_changed_is_no_obstacle_to_the_next_pod() -> None:
+    world = await with_workspace()
+    # So long that its end is followed by a start at once.
+    await world.wait(90)
+    refuse(world, "pods")
+    world.api.change(SANDBOX_PATH, {"spec": {"keepAlive": True}})
+    await world.settle()
+    assert world.pod["metadata"]["labels"][LABEL_PROTECTED] == "true"
+
+    world.api.vanish(POD_PATH)
+    await world.settle()
+
+    assert world.ready() == RUNNING
+
+
+async def test_a_label_that_was_refused_is_tried_again_by_itself() -> None:
+    world = await with_workspace()
+    refuse(world, "pods")
+    world.api.change(SANDBOX_PATH, {"spec": {"keepAlive": True}})
+    await world.wait(2)
+
+    world.api.before = lambda number, call: None
+    await world.wait(60)
+
+    assert LABEL_PROTECTED not in world.pod["metadata"]["labels"]
 
 
 @pytest.mark.parametrize("kubelet", [crash_it, run_it_deaf, hold_it])
