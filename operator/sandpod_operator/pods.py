@@ -1,9 +1,8 @@
 """What a pod's object says, in the words of the lifecycle: what keeps it from starting, whether its runtime's
-container runs, how it ended. Pure; the only module that knows the kubelet's reasons.
+container runs, how it ended. Pure.
 """
 
 import json
-import re
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, cast
@@ -16,13 +15,12 @@ from sandpod_crds.names import (
     LABEL_NETWORK,
     LABEL_POOL_UID,
     LABEL_PROTECTED,
-    SANDBOX_CONTAINER,
     SANDBOX_KIND,
 )
 
 from .last_words import LastWords, read_last_words
 from .objects import Json, controller, entries, owner_uid, section, uid_of
-from .reasons import Reason
+from .pod_ends import Trouble, end_of, in_one_line, obstacle, sandbox_container, state_of
 from .times import parse_time
 
 # The name of the volume in the pod
@@ -36,34 +34,6 @@ ANNOTATION_SHAPE = f"{GROUP}/shape"
 ANNOTATION_CLAIMED_AT = f"{GROUP}/claimed-at"
 # Why a sandbox of a pool did not get a warm pod, on the one that it got
 ANNOTATION_COLD = f"{GROUP}/cold-because"
-
-# As much of a dead container's last words as goes into a condition.
-LAST_LINES = 8
-LAST_CHARACTERS = 1000
-
-IMAGE_REASONS = frozenset(
-    {
-        "ErrImagePull",
-        "ImagePullBackOff",
-        "InvalidImageName",
-        "ErrImageNeverPull",
-        "ImageInspectError",
-        "RegistryUnavailable",
-        "SignatureValidationFailed",
-    }
-)
-# The kubelet says the same failure in two ways in turn; without its own words for "again" they are one
-# message, and the status is not rewritten at each of them.
-_BACK_OFF = re.compile(r'^Back-off pulling image "[^"]*"(: )?(ErrImagePull: )?')
-_FAILED_TO = re.compile(r'^failed to pull( and unpack)? image "[^"]*": ')
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Trouble:
-    """A reason for a condition, and the facts for its message."""
-
-    reason: Reason
-    message: str
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -121,15 +91,15 @@ def facts(pod: Json) -> PodFacts:
     status: Json = section(pod, "status")
     annotations, labels = section(metadata, "annotations"), section(metadata, "labels")
     deleted = metadata.get("deletionTimestamp")
-    state = _state(_container(status))
+    state = state_of(sandbox_container(status))
     running: Json | None = state.get("running")
     containers = entries(status, "containerStatuses")
     conditions = {c["type"]: c for c in entries(status, "conditions")}
     words = _words(state)
-    over = bool(containers) and all("terminated" in _state(each) for each in containers)
+    over = bool(containers) and all("terminated" in state_of(each) for each in containers)
     # Whether it has evicted the pod, the kubelet says with the phase, a moment after the containers' end.
     unsaid = over and not deleted and not (words is not None and words.slept)
-    end = _end(status, state, unsaid=unsaid)
+    end = end_of(status, state, unsaid=unsaid)
     claimed_at = _moment(annotations.get(ANNOTATION_CLAIMED_AT))
     return PodFacts(
         name=metadata["name"],
@@ -151,14 +121,14 @@ def facts(pod: Json) -> PodFacts:
         ip=status.get("podIP") or None,
         node=section(pod, "spec").get("nodeName"),
         deleted_at=parse_time(deleted) if deleted else None,
-        deleted_by=_sentence(
+        deleted_by=in_one_line(
             conditions.get("DisruptionTarget", {}).get("message") or "by somebody, or with its node"
         ),
         disrupted=conditions.get("DisruptionTarget", {}).get("status") == "True",
         has_claim=any("persistentVolumeClaim" in each for each in entries(section(pod, "spec"), "volumes")),
         workspace_claim=_workspace_claim(pod),
         running_since=_running_since(running, claimed_at),
-        obstacle=None if running or end else _obstacle(status, conditions),
+        obstacle=None if running or end else obstacle(status, conditions),
         end=end,
         over=over,
         words=words,
@@ -195,59 +165,6 @@ def _of_sandbox(metadata: Json) -> bool:
     return (group, owner.get("kind"), owner.get("name")) == (GROUP, SANDBOX_KIND, metadata["name"])
 
 
-def _obstacle(status: Json, conditions: dict[str, Json]) -> Trouble | None:
-    scheduled = conditions.get("PodScheduled", {})
-    if scheduled.get("status") == "False":
-        gated = scheduled.get("reason") == "SchedulingGated"
-        reason = Reason.SCHEDULING_GATED if gated else Reason.UNSCHEDULABLE
-        return Trouble(reason=reason, message=_sentence(scheduled.get("message", "")))
-    for container in (*(entries(status, "initContainerStatuses")), _container(status)):
-        waiting: Json = section(_state(container), "waiting")
-        reason, message = waiting.get("reason", ""), waiting.get("message", "")
-        image = container.get("image", "")
-        if reason in IMAGE_REASONS:
-            detail = _FAILED_TO.sub("", _BACK_OFF.sub("", message)) or reason
-            return Trouble(reason=Reason.IMAGE_MISSING, message=f"{image}: {_sentence(detail)}")
-        if reason == "CreateContainerConfigError":
-            return Trouble(reason=Reason.CONFIG_MISSING, message=_sentence(message))
-        if reason.endswith("Error"):
-            return Trouble(reason=Reason.CONTAINER_NOT_CREATED, message=_sentence(message or reason))
-    return None
-
-
-def _end(status: Json, state: Json, *, unsaid: bool) -> Trouble | None:
-    over = status.get("phase") in ("Failed", "Succeeded")
-    if over and status.get("reason") == "Evicted":
-        return Trouble(reason=Reason.EVICTED, message=_sentence(status.get("message", "")))
-    terminated: Json | None = state.get("terminated")
-    if terminated is not None and (over or not unsaid):
-        return _terminated(terminated, what="the runtime")
-    if not over:
-        return None
-    for container in entries(status, "initContainerStatuses"):
-        terminated = _state(container).get("terminated")
-        if terminated is not None and terminated.get("exitCode") != 0:
-            trouble = _terminated(terminated, what=f"the init container {container['name']}")
-            return Trouble(reason=Reason.START_FAILED, message=trouble.message)
-    reason, message = status.get("reason") or "no reason given", status.get("message", "")
-    return Trouble(reason=Reason.POD_FAILED, message=_sentence(f"{reason}: {message}" if message else reason))
-
-
-def _terminated(terminated: Json, *, what: str) -> Trouble:
-    code, reason = terminated.get("exitCode"), terminated.get("reason", "")
-    words = _last_words(terminated.get("message") or "")
-    said = f"; it said: {words}" if words else ""
-    if reason == "OOMKilled":
-        return Trouble(
-            reason=Reason.OOM_KILLED, message=f"{what} was killed because it used more memory than its limit"
-        )
-    if reason in ("StartError", "ContainerCannotRun"):
-        return Trouble(reason=Reason.START_FAILED, message=f"{what} could not be started{said}")
-    if code == 0:
-        return Trouble(reason=Reason.RUNTIME_EXITED, message=f"{what} exited with code 0{said}")
-    return Trouble(reason=Reason.CRASHED, message=f"{what} exited with code {code}{said}")
-
-
 def _workspace_claim(pod: Json) -> str | None:
     for volume in entries(section(pod, "spec"), "volumes"):
         if volume.get("name") == WORKSPACE_VOLUME:
@@ -281,22 +198,3 @@ def _node_responds(conditions: dict[str, Json]) -> bool:
     ready, containers = conditions.get("Ready", {}), conditions.get("ContainersReady", {})
     lost = ready.get("status") == "False" and containers.get("status") == "True"
     return not lost or ready.get("reason") == "ReadinessGatesNotReady"
-
-
-def _container(status: Json) -> Json:
-    statuses = entries(status, "containerStatuses")
-    return next((c for c in statuses if c.get("name") == SANDBOX_CONTAINER), Json())
-
-
-def _state(container: Json) -> Json:
-    return section(container, "state")
-
-
-def _sentence(text: str) -> str:
-    text = " ".join(text.split())
-    return text[:LAST_CHARACTERS] or "no message"
-
-
-def _last_words(text: str) -> str:
-    lines = [line.strip() for line in text.strip().splitlines() if line.strip()]
-    return " | ".join(lines[-LAST_LINES:])[-LAST_CHARACTERS:]

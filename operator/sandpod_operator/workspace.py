@@ -16,7 +16,7 @@ from .kinds import CLAIM
 from .objects import Json, section
 from .observations import Errand, Outcome
 from .plan import Plan, Removal, Verb, Write
-from .pods import Trouble
+from .pod_ends import Trouble
 from .quantities import parse
 from .reasons import Reason
 from .resources.claim import build_claim

@@ -9,7 +9,7 @@ from sandpod_crds.models import Condition, SandboxPool, SandboxPoolStatus
 from ..conditions import condition
 from ..objects import Json
 from ..observations import Refusal
-from ..pods import Trouble
+from ..pod_ends import Trouble
 from ..reasons import Reason
 from .pod import waiting_selector
 from .share import Share

@@ -11,7 +11,8 @@ from sandpod_crds.models import SandboxPool
 
 from ..objects import Json, entries, section, uid_of
 from ..observations import Key
-from ..pods import PodFacts, Trouble, facts
+from ..pod_ends import Trouble
+from ..pods import PodFacts, facts
 from ..store import Store
 from ..times import parse_time
 

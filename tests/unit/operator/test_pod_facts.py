@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 from sandpod_operator.objects import Json
-from sandpod_operator.pods import LAST_CHARACTERS, PodFacts, facts
+from sandpod_operator.pod_ends import LAST_CHARACTERS
+from sandpod_operator.pods import PodFacts, facts
 from sandpod_operator.reasons import Reason
 
 from tests.support.operator_objects import at, ended, ended_asleep, pod, up, waiting
