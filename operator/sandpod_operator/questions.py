@@ -240,6 +240,7 @@ class Questions:
             network_uid=metadata.uid,
             claim=self.claim_name,
             template=self.effective.live,
+            protected=self.holds_up_drains,
         )
 
     @property

@@ -17,7 +17,6 @@ from sandpod_crds.names import (
     LABEL_MANAGED_BY,
     LABEL_NAME,
     LABEL_POOL_UID,
-    LABEL_PROTECTED,
     LABEL_SANDBOX_UID,
     LABEL_VERSION,
     POOL_KIND,
@@ -88,8 +87,6 @@ class Blueprint:
         )
         pod = build_pod(unbound(spec), frame=frame, installation=installation)
         metadata = pod["metadata"]
-        # Nobody works in it that a drain would have to wait for.
-        metadata["labels"].pop(LABEL_PROTECTED, None)
         for annotation in (ANNOTATION_SPEC_HASH, ANNOTATION_POD_HASH):
             metadata["annotations"].pop(annotation, None)
         metadata["annotations"] |= {ANNOTATION_SHAPE: self.shape, ANNOTATION_POOL: self.pool.metadata.name}

@@ -63,6 +63,8 @@ class Frame:
     claim: str | None = None
     # The template that the spec comes from, as far as it works on a running sandbox.
     template: Json | None = None
+    # The drain of its node waits for it.
+    protected: bool = False
 
 
 def build_pod(spec: SandboxSpec, *, frame: Frame, installation: Installation) -> Json:
@@ -80,7 +82,7 @@ def build_pod(spec: SandboxSpec, *, frame: Frame, installation: Installation) ->
     annotations[ANNOTATION_POD_HASH] = digest([hashed_labels, annotations, merged])
     # These change while a pod is starting, and are no reason to have another.
     labels[LABEL_NETWORK] = frame.network_uid
-    if not spec.keep_alive:
+    if frame.protected:
         labels[LABEL_PROTECTED] = "true"
     if frame.template is not None:
         annotations[ANNOTATION_TEMPLATE] = json.dumps(frame.template, sort_keys=True)

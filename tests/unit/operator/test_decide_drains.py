@@ -1,11 +1,18 @@
 """What becomes of a sandbox whose node is drained."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
+from sandpod_crds.models import Sandbox, SandboxPolicy
+from sandpod_crds.names import LABEL_PROTECTED
+from sandpod_operator.case import Case
 from sandpod_operator.objects import Json
+from sandpod_operator.permission import Rules
 
 from tests.support.operator_objects import (
+    INSTALLATION,
+    NOW,
     POD_UID,
     asleep,
     at,
@@ -152,6 +159,17 @@ DRAINED = {
         ),
     ),
 }
+
+
+@pytest.mark.parametrize("limits", [{}, {"maxSleepAfter": "1h"}], ids=["free", "limited"])
+@pytest.mark.parametrize("spec", [{}, {"keepAlive": True}], ids=["sleeps", "stays awake"])
+def test_a_pod_is_made_with_the_label_that_it_would_get(spec: Json, limits: Json) -> None:
+    policy = SandboxPolicy.model_validate({"metadata": {"name": "limits"}, "spec": limits})
+    given = replace(situation(sandbox(spec)), rules=Rules(policies=(policy,)))
+    case = Case(given, Sandbox.model_validate(sandbox(spec)), now=NOW, installation=INSTALLATION)
+
+    assert case.holds_up_drains is (spec == {} or limits != {})
+    assert (LABEL_PROTECTED in case.wanted_pod["metadata"]["labels"]) is case.holds_up_drains
 
 
 TABLES = {
