@@ -54,8 +54,6 @@ class App:
         self.metrics = Metrics()
         # Set when a part has died: the process ends, and starts anew.
         self.broken = asyncio.Event()
-        # Set when there is nothing left to do. kopf waits for it too, and gives whoever waits then 5 s more.
-        self.over = asyncio.Event()
         self.cannot_start: Exception | None = None
         self._settings = settings
         self._clock = loop.time
@@ -180,7 +178,6 @@ class App:
             await self._server.cleanup()
         if self._kube is not None:
             await self._kube.close()
-        self.over.set()
 
     def seen(self, kind: Kind, obj: Json, *, news: bool) -> None:
         """A watch has brought something about this object; `news` when it is more than our own write."""
@@ -230,4 +227,3 @@ class App:
         if not task.cancelled():
             log.critical("%s has ended, and so does the operator", task.get_name(), exc_info=task.exception())
             self.broken.set()
-            self.over.set()

@@ -21,7 +21,7 @@ async def run(app: App) -> None:
         settings=_settings(),
         clusterwide=True,
         standalone=True,
-        stop_flag=app.over,
+        stop_flag=app.broken,
     )
 
 

@@ -1,4 +1,4 @@
-"""What becomes of what the watches bring, and how the operator ends."""
+"""What becomes of what the watches bring."""
 
 from typing import Any, cast
 
@@ -42,12 +42,3 @@ def test_kopf_remembers_nothing_of_an_object() -> None:
 
     assert diffs.fetch(body=body) is None
     assert settings.persistence.progress_storage.clear(essence=diffs.build(body=body)) is NOTHING
-
-
-async def test_an_operator_that_has_stopped_is_over_and_not_broken() -> None:
-    app = App(INSTALLATION.settings)
-
-    await app.stop()
-
-    assert app.over.is_set()
-    assert not app.broken.is_set()
