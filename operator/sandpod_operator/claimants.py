@@ -27,25 +27,16 @@ def kept_claim(store: Store, sandbox: Sandbox) -> str | None:
 
 def holder_of_claim(store: Store, sandbox: Sandbox) -> str | None:
     """Who else has the claim that the sandbox is to use: two who write to one volume destroy it."""
-    metadata, workspace = sandbox.metadata, sandbox.spec.workspace
+    metadata, status, workspace = sandbox.metadata, sandbox.status, sandbox.spec.workspace
     named = workspace.claim_name if workspace is not None else None
-    if named is None:
-        return _pod_at_work(store, sandbox)
-    claim = store.claims.get(Key(metadata.namespace, named))
-    return _owner(claim, sandbox) or _user(store, claim, sandbox) if claim is not None else None
-
-
-def _pod_at_work(store: Store, sandbox: Sandbox) -> str | None:
-    """In the claim that an earlier sandbox has left. The warm pod that brought it goes by another name, and
-    may end later than its sandbox.
-    """
-    metadata, status = sandbox.metadata, sandbox.status
-    kept = kept_claim(store, sandbox)
-    if kept is None or kept == workspace_name(metadata.name) or status.workspace_claim not in (None, kept):
+    name = named or status.workspace_claim or kept_claim(store, sandbox) or workspace_name(metadata.name)
+    at_work = store.pods.mounting(namespace=metadata.namespace, claim=name)
+    # Of two that were made at once, each sandbox finds the same one first: one goes on, and not both or none.
+    if at_work and owner_uid(at_work[0]) == metadata.uid:
         return None
-    pod = store.pods.get(Key(metadata.namespace, kept.removesuffix(workspace_name(""))))
-    at_work = pod is not None and owner_uid(pod) != metadata.uid
-    return f"the pod {pod['metadata']['name']}" if pod is not None and at_work else None
+    claim = store.claims.get(Key(metadata.namespace, name)) if named is not None else None
+    user = _owner(claim, sandbox) or _user(store, claim, sandbox) if claim is not None else None
+    return user or (f"the pod {at_work[0]['metadata']['name']}" if at_work else None)
 
 
 def _owner(claim: Json, sandbox: Sandbox) -> str | None:

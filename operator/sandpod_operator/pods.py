@@ -126,7 +126,7 @@ def facts(pod: Json) -> PodFacts:
         ),
         disrupted=conditions.get("DisruptionTarget", {}).get("status") == "True",
         has_claim=any("persistentVolumeClaim" in each for each in entries(section(pod, "spec"), "volumes")),
-        workspace_claim=_workspace_claim(pod),
+        workspace_claim=workspace_claim(pod),
         running_since=_running_since(running, claimed_at),
         obstacle=None if running or end else obstacle(status, conditions),
         end=end,
@@ -165,7 +165,8 @@ def _of_sandbox(metadata: Json) -> bool:
     return (group, owner.get("kind"), owner.get("name")) == (GROUP, SANDBOX_KIND, metadata["name"])
 
 
-def _workspace_claim(pod: Json) -> str | None:
+def workspace_claim(pod: Json) -> str | None:
+    """The name of the PersistentVolumeClaim that it mounts as workspace."""
     for volume in entries(section(pod, "spec"), "volumes"):
         if volume.get("name") == WORKSPACE_VOLUME:
             return section(volume, "persistentVolumeClaim").get("claimName")

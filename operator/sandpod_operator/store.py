@@ -23,6 +23,7 @@ from .kinds import (
 )
 from .objects import Json, controller, key_of, owner_uid, section, uid_of, version_of
 from .observations import Answer, Errand, Key, Refusal
+from .pods import workspace_claim
 from .sharing import shared
 
 # Objects that were deleted are remembered for so many deletions, so that the late answer to a write does not
@@ -43,6 +44,8 @@ class Cache:
         self._by_owner: Index = {}
         # What belongs to nobody, by namespace and the name of the sandbox that it was made for.
         self._left: Index = {}
+        # Pods, by namespace and the claim that they have as workspace.
+        self._mounting: Index = {}
         self._deleted: dict[str, None] = {}
 
     def __len__(self) -> int:
@@ -61,6 +64,11 @@ class Cache:
     def left_for(self, *, namespace: str, sandbox: str) -> list[Json]:
         """The objects in this namespace that were made for a sandbox of this name and belong to nobody."""
         return [self._objects[key] for key in sorted(self._left.get((namespace, sandbox), ()))]
+
+    def mounting(self, *, namespace: str, claim: str) -> list[Json]:
+        """The pods in this namespace whose workspace this claim is, the first one first."""
+        found = [self._objects[key] for key in self._mounting.get((namespace, claim), ())]
+        return sorted(found, key=lambda pod: (pod["metadata"]["creationTimestamp"], uid_of(pod)))
 
     def observe(self, obj: Json) -> bool:
         """An event of a watch says that this object exists."""
@@ -117,6 +125,8 @@ class Cache:
             yield self._by_owner, (key.namespace, owner)
         elif (name := section(metadata, "labels").get(LABEL_INSTANCE)) and not controller(metadata):
             yield self._left, (key.namespace, name)
+        if (claim := workspace_claim(obj)) is not None:
+            yield self._mounting, (key.namespace, claim)
 
 
 class Store:

@@ -58,6 +58,9 @@ def tend_the_workspace(case: "Case") -> Plan | None:
         return _leave_it(claim, case)
     if claim.deleted or not _is_ours(claim, case) or case.refusal_of(CLAIM) is not None:
         return None
+    if case.holder is not None:
+        # To own it is to take it along when this sandbox is deleted, from under whoever works in it.
+        return None
     if case.pod is not None and case.pod.claimed_at is not None and not case.bound:
         # Whoever waits for a warm pod does not wait for this too.
         return None
@@ -68,12 +71,16 @@ def tend_the_workspace(case: "Case") -> Plan | None:
 def make_the_workspace(case: "Case") -> Plan | None:
     """A pod could be made before its claim, but not be scheduled."""
     workspace, claim = case.spec.workspace, case.claim
-    if workspace is None or case.pod is not None:
+    if workspace is None or case.alive:
         return None
+    pod = case.pod
     if case.holder is not None:
-        # Neither its deletion nor its end is sure to concern this sandbox.
-        return case.wait(Reason.CLAIM_IN_USE, case.holder, look_again_at=case.now + RELEASED_WITHIN)
-    if workspace.claim_name is not None:
+        # Two that started at once: nobody has been let into this one's pod yet.
+        remove = Removal(name=pod.name, uid=pod.uid) if pod is not None else None
+        # Neither the holder's deletion nor its end is sure to concern this sandbox.
+        again = case.now + RELEASED_WITHIN
+        return case.wait(Reason.CLAIM_IN_USE, case.holder, remove=remove, look_again_at=again)
+    if pod is not None or workspace.claim_name is not None:
         return None
     if claim is None:
         refusal = case.refusal_of(CLAIM)

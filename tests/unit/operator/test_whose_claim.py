@@ -2,17 +2,29 @@
 that goes in the moment of a claim, and a sandbox that names another's.
 """
 
+import copy
 from datetime import datetime
 
 import pytest
-from sandpod_operator.objects import Json, entries, section
+from sandpod_operator.objects import Json, entries, section, uid_of
 from sandpod_operator.observations import Answer, Key
 from sandpod_operator.plan import Ask
+from sandpod_operator.pods import ANNOTATION_POD_HASH
 from sandpod_operator.times import format_time
 
-from tests.support.operator_world import CLAIMS_PATH, POD_PATH, SANDBOX_PATH, Runtime, World, new_sandbox
+from tests.support.operator_world import (
+    CLAIMS_PATH,
+    POD_PATH,
+    SANDBOX_PATH,
+    Runtime,
+    World,
+    hold_it,
+    new_sandbox,
+    run_it,
+)
 from tests.support.pool_world import (
     OURS,
+    PODS_PATH,
     POOL_PATH,
     calls_about,
     claimed_by,
@@ -240,10 +252,80 @@ async def test_a_claim_of_a_pools_waiting_pod_is_refused() -> None:
     assert "the SandboxPool python" in workspace(world)[2]
 
 
-async def test_a_claim_of_nobodys_may_be_named() -> None:
-    world = await other_names("data", first=DELETED)
+async def test_a_sandbox_does_not_take_up_its_volume_while_one_of_another_name_works_in_it() -> None:
+    world = await other_names("box-workspace", first=RETAINED)
+    world.api.vanish(SANDBOX_PATH)
+    await world.wait(60)
+    assert ready(world, "other") == RUNNING
+
+    world.api.put(SANDBOX_PATH, new_sandbox(DELETED))
+    await world.settle()
+
+    assert ready(world) == ("Pending", "ClaimInUse")
+    assert "in use by the pod other" in workspace(world)[2]
+    assert ready(world, "other") == RUNNING
+    assert workspace(world, "other")[0] == "True"
+    assert [pod["metadata"]["name"] for pod in pods(world)] == ["other"]
+    # It would go with the one that waits.
+    assert "ownerReferences" not in world.api.objects[f"{CLAIMS_PATH}/box-workspace"]["metadata"]
+
+    world.api.vanish(f"{OURS}/sandboxes/other")
+    await world.wait(60)
+    assert ready(world) == RUNNING
+
+
+def data(world: World) -> None:
+    """A claim of somebody's own."""
     claim: Json = {"kind": "PersistentVolumeClaim", "metadata": {"name": "data", "namespace": "team"}}
     world.api.put(f"{CLAIMS_PATH}/data", {**claim, "spec": {"resources": {"requests": {"storage": "1Gi"}}}})
+
+
+async def test_of_two_sandboxes_that_name_one_claim_the_second_waits_for_the_first() -> None:
+    world = World()
+    data(world)
+    world.api.put(SANDBOX_PATH, new_sandbox({"workspace": {"claimName": "data"}}))
+    other = new_sandbox({"workspace": {"claimName": "data"}})
+    other["metadata"]["name"] = "other"
+    world.api.put(f"{OURS}/sandboxes/other", other)
+    await world.settle()
+
+    assert [ready(world), ready(world, "other")] == [RUNNING, ("Pending", "ClaimInUse")]
+    assert "in use by the pod box" in workspace(world, "other")[2]
+
+    world.fall_asleep(uid_of(world.pod), reason="idle")
+    await world.wait(60)
+    assert [world.status["phase"], ready(world, "other")] == ["Asleep", RUNNING]
+
+
+async def test_of_two_that_have_started_at_once_in_one_claim_only_the_first_goes_on() -> None:
+    world = World()
+    data(world)
+    world.kubelet = hold_it
+    world.api.put(SANDBOX_PATH, new_sandbox({"workspace": {"claimName": "data"}}))
+    await world.settle()
+    other = new_sandbox({"workspace": {"claimName": "data"}, "paused": True})
+    other["metadata"]["name"] = "other"
+    world.api.put(f"{OURS}/sandboxes/other", other)
+    await world.settle()
+    twin = copy.deepcopy(world.pod)
+    uid = uid_of(world.api.objects[f"{OURS}/sandboxes/other"])
+    twin["metadata"]["name"] = "other"
+    twin["metadata"]["ownerReferences"][0] |= {"name": "other", "uid": uid}
+    # Nobody is to find it outdated.
+    del twin["metadata"]["uid"], twin["metadata"]["annotations"][ANNOTATION_POD_HASH]
+    world.api.put(f"{PODS_PATH}/other", twin)
+    world.api.change(f"{PODS_PATH}/other", {"metadata": {"creationTimestamp": "2020-01-01T00:00:00Z"}})
+    world.api.change(f"{OURS}/sandboxes/other", {"spec": {"paused": None}})
+    world.kubelet = run_it
+    await world.settle()
+
+    assert [pod["metadata"]["name"] for pod in pods(world)] == ["other"]
+    assert [ready(world), ready(world, "other")] == [("Pending", "ClaimInUse"), RUNNING]
+
+
+async def test_a_claim_of_nobodys_may_be_named() -> None:
+    world = await other_names("data", first=DELETED)
+    data(world)
     await world.settle()
 
     assert ready(world, "other") == RUNNING
