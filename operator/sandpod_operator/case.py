@@ -73,6 +73,18 @@ class Case(Questions):
         self.draft.mark_asleep(reason, words=words, keeps=keeps)
         self.tell(reason, self.sentence(reason), tone=Tone.NORMAL)
 
+    def take_up_the_wake(self) -> None:
+        """With a start: the bind will tell of it. One may be under way already that does not."""
+        if self.pod is not None and self.pod.running_since is None:
+            self.draft.observe_wake(self.wake)
+
+    def fulfil_the_wake(self) -> None:
+        """If the bind has told the runtime of it. One that came later it has yet to hear of, or it could fall
+        asleep before anybody comes.
+        """
+        if self.bind is not None and self.bind.wake == self.wake:
+            self.draft.observe_wake(self.wake)
+
     def sentence(self, reason: Reason, detail: str = "") -> str:
         return sentence(reason, names=self.names, detail=detail)
 
@@ -163,7 +175,7 @@ class Case(Questions):
             subject=subject,
             sleep_after=self.sleep_after,
             spec_hash=spec_hash(self.spec) if binding else "",
-            awaited=binding and ANNOTATION_WAKE in self.sandbox.metadata.annotations,
+            wake=self.sandbox.metadata.annotations.get(ANNOTATION_WAKE, "")[:256] if binding else "",
             env=self._bind_env() if binding else {},
             processes=tuple(each.to_json() for each in self.spec.processes) if binding else (),
             setup=self.spec.setup if binding else (),

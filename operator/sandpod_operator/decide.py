@@ -162,7 +162,7 @@ def wait_for_the_setup(case: Case) -> Plan | None:
     if until is not None:
         return Plan(ask=case.ask(Errand.SETUP), look_again_at=until)
     case.draft.mark_setting_up(pod, image=case.image)
-    case.draft.observe_wake(case.wake)
+    case.fulfil_the_wake()
     return case.settle(ask=case.ask(Errand.SETUP))
 
 
@@ -197,7 +197,7 @@ def wait_for_the_runtime(case: Case) -> Plan | None:
     if reason is Reason.STARTING and pod.cold:
         reason = Reason.STARTING_COLD
     case.draft.mark_starting(pod, image=case.image, reason=reason, detail=pod.cold)
-    case.draft.observe_wake(case.wake)
+    case.take_up_the_wake()
     return case.settle(ask=ask, look_again_at=look_again_at)
 
 
@@ -233,7 +233,7 @@ def keep_it_running(case: Case) -> Plan | None:
     setup = case.answer_to(Errand.SETUP) or bind
     case.draft.mark_running(pod, answer=bind, image=case.image, setup=setup.setup if setup else None)
     if bind is not None:
-        case.draft.observe_wake(case.wake)
+        case.fulfil_the_wake()
         if pod.claimed_at is None:
             # Not of a claim: many come at a time, and each is told by its status.
             case.tell(Reason.STARTED, f"The runtime answers in the pod {pod.name}.", tone=Tone.NORMAL)

@@ -70,6 +70,8 @@ class Answer:
     # What the errand was about: the wake request, the time to sleep after, since when it is not ready.
     subject: str = ""
     message: str = ""
+    # The wake request that the bind told of
+    wake: str = ""
     # To a bind
     version: str = ""
     # Of the spec whose environment and processes the runtime holds; empty when it was bound before.

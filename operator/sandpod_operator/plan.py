@@ -85,8 +85,8 @@ class Ask:
     sleep_after: float | None = None
     # With a bind only
     spec_hash: str = ""
-    # Somebody has asked for the sandbox and waits until we say that it is awake.
-    awaited: bool = False
+    # The wake request of whoever waits until we say that it is awake
+    wake: str = ""
     # Values may be secrets.
     env: dict[str, str] = field(default_factory=dict[str, str], repr=False)
     processes: tuple[Json, ...] = field(default=(), repr=False)

@@ -149,6 +149,7 @@ class RuntimeClient:
                 Outcome.DONE,
                 version=word(body.get("runtimeVersion")),
                 spec_hash=ask.spec_hash,
+                wake=ask.wake,
                 walls=walls(body),
                 unwritable=is_unwritable(body),
             )
@@ -166,6 +167,7 @@ class RuntimeClient:
         status, body = await self._entrust(ask, "GET", url, "/lifecycle")
         if status == 200:
             # What it goes by is not known: the time to sleep after is told once more.
+            # Nor is whom it expects.
             known = replace(ask, subject="")
             version = word(body.get("runtimeVersion"))
             return self._answer(

@@ -21,7 +21,7 @@ def binding(ask: Ask, secret: str) -> Json:
         "credential": secret,
         "env": ask.env,
         "lifecycle": lifecycle(ask),
-        "expectSeconds": EXPECT_SECONDS if ask.awaited else 0,
+        "expectSeconds": EXPECT_SECONDS if ask.wake else 0,
         "processes": [_process(each) for each in ask.processes],
         "setup": list(ask.setup),
     }

@@ -411,6 +411,7 @@ class Runtime:
             subject="" if binding and again else ask.subject,
             version="0.1.0",
             spec_hash="" if again else ask.spec_hash,
+            wake="" if again else ask.wake,
             setup=SetupResult(state="Succeeded") if ask.errand is Errand.SETUP else None,
         )
 

@@ -138,8 +138,8 @@ async def test_a_runtime_that_takes_the_bind_is_bound(bench: Bench) -> None:
 
 async def test_one_that_somebody_has_woken_is_told_that_somebody_comes(bench: Bench) -> None:
     bench.runtime.binds = [says(200, {"success": True, "runtimeVersion": "0.1.0"})]
-    bench.client.want(KEY, replace(ASK, awaited=True))
-    await bench.answer()
+    bench.client.want(KEY, replace(ASK, wake="request 1"))
+    assert (await bench.answer()).wake == "request 1"
     assert bench.runtime.requests[0][2]["expectSeconds"] == 10
 
 
@@ -161,11 +161,12 @@ async def test_it_is_asked_again_until_it_listens(bench: Bench) -> None:
 async def test_a_runtime_that_was_bound_before_a_crash_is_found_again(bench: Bench) -> None:
     bench.runtime.binds = [says(409, {"code": "ALREADY_BOUND"})]
     bench.runtime.lifecycle = says(200, {"runtimeVersion": "0.1.0"})
-    bench.client.want(KEY, ASK)
+    bench.client.want(KEY, replace(ASK, wake="request 1"))
     answer = await bench.answer()
 
     # What it was bound with, nobody knows any more.
     assert (answer.outcome, answer.version, answer.spec_hash) == (Outcome.DONE, "0.1.0", "")
+    assert answer.wake == ""
     headers = bench.runtime.requests[1][1]
     assert headers["X-Sandpod-Credential"] == credential(key=SECRET, namespace=KEY.namespace, pod_uid=POD_UID)
 
