@@ -49,6 +49,7 @@ ANSWER_SECONDS = 5.0
 MOST_AT_ONCE = 64
 MOST_FOR_A_NAMESPACE = 16
 LONGEST_ANSWER = 64 * 1024
+GOING_TO_SLEEP = 503
 
 log = logging.getLogger(__name__)
 
@@ -205,8 +206,10 @@ class RuntimeClient:
         status, _ = await self._entrust(ask, "POST", url, path, body=body)
         if 200 <= status < 300:
             return self._answer(ask, Outcome.DONE)
-        # 503: it is going to sleep. Whatever else it says, to say it again would not help.
-        return self._answer(ask, Outcome.REFUSED, f"it answered {status}") if status < 600 else None
+        if status == 401 or (status >= 500 and status != GOING_TO_SLEEP):
+            # A moment's trouble, or another's runtime for as long as we do not know the pod's new address.
+            return None
+        return self._answer(ask, Outcome.REFUSED, f"it answered {status}")
 
     async def _entrust(
         self, ask: Ask, method: str, url: str, path: str, *, body: Json | None = None
