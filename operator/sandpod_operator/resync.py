@@ -9,11 +9,11 @@ import random
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from sandpod_crds.errors import ApiError
+from sandpod_crds.errors import ApiError, NotFound
 
 from .cluster import Cluster
 from .kinds import KINDS, Kind
-from .objects import key_of, uid_of, version_of
+from .objects import Json, key_of, uid_of, version_of
 from .observations import Key
 from .pool.look import concerned
 from .store import Store
@@ -99,26 +99,37 @@ class Resync:
         until = self._clock() + seconds
         while self._clock() < until:
             await asyncio.sleep(RELISTED)
-            if self._relisted.is_set() or await self._is_nothing_left():
+            if self._relisted.is_set() or await self._is_one_gone():
                 break
         self._relisted.clear()
 
-    async def _is_nothing_left(self) -> bool:
-        """Of a kind of which we know some. A new list of a watch tells of itself by what is in it, and one
-        that is empty does not: the last object of its kind would live on here for minutes.
+    async def _is_one_gone(self) -> bool:
+        """Of each kind, the first that we know. A new list of a watch tells of itself by what is in it, and
+        one that is empty does not: the last object of its kind would live on here for minutes.
         """
         for kind in KINDS:
-            if len(self._store.cache(kind)) and not await self._is_there_any(kind):
+            known = self._store.cache(kind).first()
+            if known is not None and not await self._is_there(kind, known):
                 return True
         return False
 
-    async def _is_there_any(self, kind: Kind) -> bool:
-        selector = {"labelSelector": kind.selector} if kind.selector is not None else {}
+    async def _is_there(self, kind: Kind, known: Json) -> bool:
+        # One object by its name costs the same in any cluster. A list of one is a search through all others,
+        # when its selector finds nothing.
+        key = key_of(known)
         try:
-            return bool((await self._cluster.get(kind.path(), query={"limit": 1, **selector}))["items"])
+            found = await self._cluster.get(kind.path(key.namespace or None, key.name))
+        except NotFound:
+            pass
         except ApiError:
             # Nobody knows.
             return True
+        else:
+            if uid_of(found) == uid_of(known):
+                return True
+        # Unless the watch has said so meanwhile.
+        now = self._store.cache(kind).get(key)
+        return now is None or uid_of(now) != uid_of(known)
 
     def behind(self) -> float:
         """For how many seconds the watch has owed us something."""

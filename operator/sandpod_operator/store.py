@@ -57,6 +57,10 @@ class Cache:
     def get(self, key: Key) -> Json | None:
         return self._objects.get(key)
 
+    def first(self) -> Json | None:
+        """The one that has been known for the longest time."""
+        return next(iter(self._objects.values()), None)
+
     def owned_by(self, *, namespace: str, uid: str) -> list[Json]:
         """The objects in this namespace whose controller has this UID, by name."""
         return [self._objects[key] for key in sorted(self._by_owner.get((namespace, uid), ()))]

@@ -97,8 +97,25 @@ async def test_an_api_server_that_is_away_is_no_empty_cluster(monkeypatch: pytes
         await asyncio.sleep(0.01)
     running.cancel()
 
-    # One question after the other about the only kind that there is, and no list of all.
-    assert {call.split("/")[-1] for call in office.api.calls[listed:]} == {"sandboxes"}
+    # One question after the other about the only object that there is, and no list: those search all others.
+    assert set(office.api.calls[listed:]) == {f"GET {SANDBOX_PATH}"}
+
+
+async def test_an_object_that_another_of_its_name_has_replaced_unseen_is_missed_soon(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("sandpod_operator.resync.RELISTED", 0.0)
+    monkeypatch.setattr("sandpod_operator.resync.GRACE", 0.0)
+    office = Office()
+    office.store.sandboxes.observe(office.api.put(SANDBOX_PATH, new_sandbox()))
+    running = asyncio.create_task(office.resync.run())
+    await asyncio.wait_for(office.resync.first_lists.wait(), timeout=10)
+    office.api.vanish(SANDBOX_PATH)
+    office.api.put(SANDBOX_PATH, new_sandbox())
+    while office.store.sandboxes.get(KEY) is not None:
+        assert not running.done()
+        await asyncio.sleep(0.01)
+    running.cancel()
 
 
 async def test_an_empty_cluster_is_in_sync_at_once() -> None:
