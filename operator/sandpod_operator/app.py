@@ -33,6 +33,7 @@ from .runtime_client import RuntimeClient
 from .settings import Installation, Settings
 from .store import Store
 from .times import utc_now
+from .whereabouts import whereabouts
 from .workqueue import WorkQueue
 
 # Each waits for the API server most of the time. More would only queue up there.
@@ -82,7 +83,11 @@ class App:
             runtime_mount=await find_runtime_mount(kube, self._settings),
         )
         runtimes = self._runtimes = RuntimeClient(
-            key=key, answered=self._answered, metrics=self.metrics, now=utc_now
+            key=key,
+            answered=self._answered,
+            metrics=self.metrics,
+            now=utc_now,
+            is_there=whereabouts(kube),
         )
         recorder = Recorder(cluster=kube, instance=os.uname().nodename, metrics=self.metrics, now=utc_now)
         detector = Detector(

@@ -32,12 +32,16 @@ from .runtime_messages import (
     walls,
     word,
 )
+from .whereabouts import IsThere
 
 # The runtime needs a moment from the pod's address to its first answer, and every millisecond of it is
 # waited for.
 FIRST_PAUSE = 0.02
 EAGER_FOR = 3.0
 LONGEST_PAUSE = 1.0
+# A watch may be late: an address that says nothing may be another pod's by now, and is sent no environment
+# again without a look.
+SURE_FOR = 5.0
 # A sandbox that is woken while it is awake has so long, or more if it sleeps later, to be used.
 STAY_SECONDS = 10.0
 STAY_HOLDER = "wake"
@@ -64,12 +68,14 @@ class RuntimeClient:
         answered: Callable[[Key, Answer], None],
         metrics: Metrics,
         now: Callable[[], datetime],
+        is_there: IsThere,
         where: Callable[[str], str | None] | None = None,
     ) -> None:
         self._key = key
         self._answered = answered
         self._metrics = metrics
         self._now = now
+        self._is_there = is_there
         self._where = where or pod_address
         self._asking: dict[Key, tuple[Ask, asyncio.Task[None]]] = {}
         self._turns = asyncio.Semaphore(MOST_AT_ONCE)
@@ -103,11 +109,15 @@ class RuntimeClient:
     async def _ask(self, key: Key, ask: Ask) -> None:
         clock = asyncio.get_running_loop().time
         begun, pause = clock(), FIRST_PAUSE
+        seen_at, sure = begun, True
         try:
-            while (answer := await self._attempt_in_turn(ask)) is None:
+            while (answer := await self._attempt_in_turn(ask) if sure else None) is None:
                 await asyncio.sleep(pause)
                 if clock() - begun > EAGER_FOR:
                     pause = min(pause * 1.5, LONGEST_PAUSE)
+                if ask.errand is Errand.BIND and clock() - seen_at > SURE_FOR:
+                    sure = await self._is_there(ask)
+                    seen_at = clock() if sure else seen_at
         finally:
             # Before it is told: what is decided then may be to ask again. And only our own entry: when we are
             # cancelled, the next asking may stand here already.

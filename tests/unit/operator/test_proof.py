@@ -15,7 +15,9 @@ from sandpod_operator.observations import Answer, Errand, Key, Outcome
 from sandpod_operator.plan import Ask
 from sandpod_operator.resources.pod import with_bind_nonce
 from sandpod_operator.runtime_client import RuntimeClient
+from sandpod_operator.whereabouts import whereabouts
 
+from tests.support.operator_api import Api
 from tests.support.operator_objects import INSTALLATION, KEY, NOW, POD_UID, UID, case_of, sandbox
 
 SECRET = b"k" * 32
@@ -82,6 +84,7 @@ async def test_only_the_pods_own_runtime_gets_the_credential(
         answered=lambda key, answer: answers.put_nowait((key, answer)),
         metrics=Metrics(),
         now=lambda: NOW,
+        is_there=whereabouts(Api(now=lambda: NOW)),
         where=lambda _: f"127.0.0.1:{there.port}",
     )
     mine = credential(key=SECRET, namespace=KEY.namespace, pod_uid=POD_UID)

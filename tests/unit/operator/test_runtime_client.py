@@ -12,11 +12,15 @@ import pytest
 from aiohttp import web
 from sandpod_crds.keys import bind_token, credential
 from sandpod_operator.metrics import Metrics
+from sandpod_operator.objects import uid_of
 from sandpod_operator.observations import Answer, Errand, Key, Outcome, SetupResult
 from sandpod_operator.plan import Ask
 from sandpod_operator.runtime_client import LONGEST_ANSWER, MOST_AT_ONCE, RuntimeClient, pod_address
+from sandpod_operator.whereabouts import whereabouts
 
-from tests.support.operator_objects import KEY, NOW, POD_UID, UID
+from tests.support.operator_api import Api
+from tests.support.operator_objects import KEY, NOW, POD_UID, UID, pod, up
+from tests.support.operator_world import POD_PATH
 
 SECRET = b"k" * 32
 ASK = Ask(
@@ -81,14 +85,20 @@ class Bench:
         self.runtime = runtime
         self.metrics = Metrics()
         self.answers: asyncio.Queue[tuple[Key, Answer]] = asyncio.Queue()
+        # What the API server says in turn of whether the pod is there
+        self.pods: list[bool] = []
         self.attempts: asyncio.Queue[str] = asyncio.Queue()
         self.client = RuntimeClient(
             key=SECRET,
             answered=lambda key, answer: self.answers.put_nowait((key, answer)),
             metrics=self.metrics,
             now=lambda: NOW,
+            is_there=self.is_there,
             where=self._where,
         )
+
+    async def is_there(self, ask: Ask) -> bool:
+        return self.pods.pop(0) if self.pods else True
 
     def _where(self, ip: str) -> str:
         self.attempts.put_nowait(ip)
@@ -156,6 +166,38 @@ async def test_it_is_asked_again_until_it_listens(bench: Bench) -> None:
     assert (await bench.answer()).outcome is Outcome.DONE
     assert len(late.requests) == 2
     await late.stop()
+
+
+async def test_an_address_that_does_not_answer_gets_no_environment_again_before_the_pod_was_seen_there(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sandpod_operator.runtime_client.SURE_FOR", 0.0)
+    monkeypatch.setattr("sandpod_operator.runtime_client.LONGEST_PAUSE", 0.0)
+    said_at: list[int] = []
+
+    def unbound() -> web.Response:
+        said_at.append(len(bench.pods))
+        return web.json_response({}, status=503)
+
+    bench.runtime.binds = [unbound, unbound, says(200, {"runtimeVersion": "1"})]
+    bench.pods = [False, False, True, True]
+    bench.client.want(KEY, ASK)
+
+    assert (await bench.answer()).outcome is Outcome.DONE
+    assert said_at == [4, 1]
+
+
+async def test_a_pod_is_there_when_the_api_server_has_it_with_this_address() -> None:
+    api = Api(now=lambda: NOW)
+    is_there = whereabouts(api)
+    ask = replace(ASK, pod_uid=uid_of(api.put(POD_PATH, pod())))
+    api.change(POD_PATH, {"status": up(ip=ASK.ip)})
+
+    assert await is_there(ask)
+    assert not await is_there(replace(ask, pod_uid="that of an earlier one"))
+    assert not await is_there(replace(ask, ip="10.1.0.8"))
+    api.vanish(POD_PATH)
+    assert not await is_there(ask)
 
 
 async def test_a_runtime_that_was_bound_before_a_crash_is_found_again(bench: Bench) -> None:
@@ -266,6 +308,7 @@ async def test_a_pod_with_another_address_is_refused_without_a_request(bench: Be
         answered=lambda key, answer: bench.answers.put_nowait((key, answer)),
         metrics=bench.metrics,
         now=lambda: NOW,
+        is_there=bench.is_there,
     )
     client.want(KEY, replace(ASK, ip="127.0.0.1"))
     answer = await bench.answer()
@@ -448,6 +491,7 @@ async def test_a_namespace_whose_pods_say_nothing_does_not_hold_up_others(bench:
         answered=lambda key, answer: bench.answers.put_nowait((key, answer)),
         metrics=bench.metrics,
         now=lambda: NOW,
+        is_there=bench.is_there,
         where=lambda ip: f"127.0.0.1:{where[ip]}",
     )
     for number in range(MOST_AT_ONCE + 1):
