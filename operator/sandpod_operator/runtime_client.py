@@ -4,7 +4,6 @@ sleep. In the background: a worker of the queue never waits for a pod.
 
 import asyncio
 import hmac
-import ipaddress
 import json
 import logging
 import secrets
@@ -15,7 +14,7 @@ from typing import Any, cast
 
 import aiohttp
 from sandpod_crds.keys import bind_token, credential, proof
-from sandpod_crds.names import BIND_TOKEN_HEADER, CONTROL_PORT, CREDENTIAL_HEADER
+from sandpod_crds.names import BIND_TOKEN_HEADER, CREDENTIAL_HEADER
 
 from .metrics import Metrics
 from .objects import Json
@@ -32,7 +31,7 @@ from .runtime_messages import (
     walls,
     word,
 )
-from .whereabouts import IsThere
+from .whereabouts import IsThere, pod_address
 
 # The runtime needs a moment from the pod's address to its first answer, and every millisecond of it is
 # waited for.
@@ -48,6 +47,8 @@ STAY_HOLDER = "wake"
 # For a connection in the cluster's own network. A lost packet must not cost the second that TCP would wait.
 CONNECT_SECONDS = 0.5
 ANSWER_SECONDS = 5.0
+# What has said nothing once holds up others no longer than this, each time: it may be there to do that.
+SILENT_SECONDS = 1.5
 # Requests at a time; a storm of starts takes turns. A namespace has its share of them: what listens in its
 # pods may say nothing for as long as it can.
 MOST_AT_ONCE = 64
@@ -80,6 +81,8 @@ class RuntimeClient:
         self._asking: dict[Key, tuple[Ask, asyncio.Task[None]]] = {}
         self._turns = asyncio.Semaphore(MOST_AT_ONCE)
         self._shares: dict[str, asyncio.Semaphore] = {}
+        # UIDs of pods that are being asked and have let an attempt run out of time
+        self._silent: set[str] = set()
         self._session: aiohttp.ClientSession | None = None
 
     def __len__(self) -> int:
@@ -124,15 +127,20 @@ class RuntimeClient:
             asking = self._asking.get(key)
             if asking is not None and asking[1] is asyncio.current_task():
                 del self._asking[key]
+            self._silent.discard(ask.pod_uid)
         self._metrics.asks.add(errand=ask.errand.value, outcome=answer.outcome.value)
         self._answered(key, answer)
 
     async def _attempt_in_turn(self, ask: Ask) -> Answer | None:
         share = self._shares.setdefault(ask.namespace, asyncio.Semaphore(MOST_FOR_A_NAMESPACE))
+        within = SILENT_SECONDS if ask.pod_uid in self._silent else ANSWER_SECONDS
         async with share, self._turns:
             try:
-                return await self._attempt(ask)
-            except (aiohttp.ClientError, OSError, TimeoutError):
+                async with asyncio.timeout(within):
+                    return await self._attempt(ask)
+            except (aiohttp.ClientError, OSError, TimeoutError) as error:
+                if isinstance(error, TimeoutError):
+                    self._silent.add(ask.pod_uid)
                 self._metrics.asks.add(errand=ask.errand.value, outcome="NoAnswer")
                 return None
 
@@ -243,7 +251,8 @@ class RuntimeClient:
         if self._session is None:
             # A connection of its own for each: what listens at an address may change at any time.
             connector = aiohttp.TCPConnector(force_close=True, limit=0)
-            limits = aiohttp.ClientTimeout(total=ANSWER_SECONDS, sock_connect=CONNECT_SECONDS)
+            # The turn ends the whole of an attempt.
+            limits = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_SECONDS)
             self._session = aiohttp.ClientSession(connector=connector, timeout=limits, trust_env=False)
         async with self._session.request(
             method, url, headers=headers, json=body, allow_redirects=False
@@ -271,19 +280,6 @@ class RuntimeClient:
             message=message[:LONGEST_MESSAGE],
             **more,
         )
-
-
-def pod_address(ip: str) -> str | None:
-    """For a URL. None for an address that is no pod's: somebody wants us to talk to something else."""
-    try:
-        address = ipaddress.ip_address(ip)
-    except ValueError:
-        return None
-    if address.is_loopback or address.is_link_local or address.is_unspecified or address.is_multicast:
-        return None
-    if isinstance(address, ipaddress.IPv4Address):
-        return f"{address}:{CONTROL_PORT}"
-    return f"[{address}]:{CONTROL_PORT}" if address.ipv4_mapped is None else None
 
 
 def _decode(text: bytes) -> Json:

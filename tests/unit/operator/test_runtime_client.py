@@ -15,8 +15,8 @@ from sandpod_operator.metrics import Metrics
 from sandpod_operator.objects import uid_of
 from sandpod_operator.observations import Answer, Errand, Key, Outcome, SetupResult
 from sandpod_operator.plan import Ask
-from sandpod_operator.runtime_client import LONGEST_ANSWER, MOST_AT_ONCE, RuntimeClient, pod_address
-from sandpod_operator.whereabouts import whereabouts
+from sandpod_operator.runtime_client import LONGEST_ANSWER, MOST_AT_ONCE, RuntimeClient
+from sandpod_operator.whereabouts import pod_address, whereabouts
 
 from tests.support.operator_api import Api
 from tests.support.operator_objects import KEY, NOW, POD_UID, UID, pod, up
@@ -505,3 +505,36 @@ async def test_a_namespace_whose_pods_say_nothing_does_not_hold_up_others(bench:
     silent.close()
 
     assert answer.outcome is Outcome.DONE
+
+
+async def test_what_has_said_nothing_once_is_given_less_time(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sandpod_operator.runtime_client.ANSWER_SECONDS", 0.05)
+    # More of it here, so that only by it there can be an answer.
+    monkeypatch.setattr("sandpod_operator.runtime_client.SILENT_SECONDS", 60.0)
+    connections: list[asyncio.StreamWriter] = []
+
+    async def answer_the_second(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        connections.append(writer)
+        if len(connections) > 1:
+            await asyncio.sleep(0.3)
+            writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}")
+
+    silent = await asyncio.start_server(answer_the_second, host="127.0.0.1", port=0)
+    client = RuntimeClient(
+        key=SECRET,
+        answered=lambda key, answer: bench.answers.put_nowait((key, answer)),
+        metrics=bench.metrics,
+        now=lambda: NOW,
+        is_there=bench.is_there,
+        where=lambda _: f"127.0.0.1:{silent.sockets[0].getsockname()[1]}",
+    )
+    client.want(KEY, ASK)
+    answer = await bench.answer()
+    await client.close()
+    for writer in connections:
+        writer.close()
+    silent.close()
+
+    assert (answer.outcome, len(connections)) == (Outcome.DONE, 2)
