@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime
 from typing import Any, cast
+from weakref import WeakValueDictionary
 
 import aiohttp
 from sandpod_crds.keys import bind_token, credential, proof
@@ -80,13 +81,19 @@ class RuntimeClient:
         self._where = where or pod_address
         self._asking: dict[Key, tuple[Ask, asyncio.Task[None]]] = {}
         self._turns = asyncio.Semaphore(MOST_AT_ONCE)
-        self._shares: dict[str, asyncio.Semaphore] = {}
+        # Each for as long as somebody in the namespace is asked: names of namespaces come without end.
+        self._shares: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
         # UIDs of pods that are being asked and have let an attempt run out of time
         self._silent: set[str] = set()
         self._session: aiohttp.ClientSession | None = None
 
     def __len__(self) -> int:
         return len(self._asking)
+
+    @property
+    def namespaces(self) -> int:
+        """How many of them have somebody who is being asked."""
+        return len(self._shares)
 
     def want(self, key: Key, ask: Ask | None) -> None:
         """Ask this from now on; None: ask nothing. Whatever else was asked for the sandbox ends."""

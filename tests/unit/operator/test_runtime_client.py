@@ -3,6 +3,7 @@ should.
 """
 
 import asyncio
+import gc
 import json
 from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
@@ -538,3 +539,20 @@ async def test_what_has_said_nothing_once_is_given_less_time(
     silent.close()
 
     assert (answer.outcome, len(connections)) == (Outcome.DONE, 2)
+
+
+async def test_a_namespace_in_which_nobody_is_asked_any_more_takes_no_room(bench: Bench) -> None:
+    seen: list[int] = []
+
+    def bound() -> web.Response:
+        seen.append(bench.client.namespaces)
+        return web.json_response({"runtimeVersion": "1"})
+
+    bench.runtime.binds = [bound]
+    for number in range(3):
+        bench.client.want(KEY, replace(ASK, namespace=f"team-{number}"))
+        await bench.answer()
+    gc.collect()
+
+    assert seen[0] == 1
+    assert bench.client.namespaces == 0
