@@ -168,6 +168,7 @@ class Server:
             self.name = await reader.readuntil(b"0\r\n\r\n")
         if path == b"/headers":
             extra = b"Set-Cookie: a=b; Domain=sandpod.localhost\r\nSet-Cookie: __Host-Sandpod=x\r\n"
+            extra += b"Set-Cookie: =__Host-sandpod=nameless\r\n"
             extra += b"Set-Cookie: mine=1\r\nX-Sandpod-Credential: secret\r\nKeep-Alive: timeout=5\r\n"
         elif path == b"/policy":
             extra = b"Referrer-Policy: origin\r\n"

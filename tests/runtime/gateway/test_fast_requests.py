@@ -78,6 +78,7 @@ async def test_a_trusted_proxy_says_who_the_client_is() -> None:
             ("6.6.6.6, 192.0.2.7", b"192.0.2.7"),
             ("6.6.6.6, 192.0.2.7, 10.0.0.1, 10.0.0.2", b"192.0.2.7"),
             ("2001:db8::7", b"2001:db8::7"),
+            ("::ffff:192.0.2.7", b"192.0.2.7"),
             ("nonsense", b"127.0.0.1"),
         ):
             headers = f"X-Forwarded-For: {chain}\r\nX-Forwarded-Proto: gopher, HTTPS\r\n"
