@@ -24,7 +24,7 @@ def measure(api: Api, *, rounds: int, previews: bool = False) -> Section:
     for name in names:
         # Once it has been ready; it may be asleep again by now.
         eventually(lambda path=f"{SANDBOXES}/{name}": _has_started(api.request("GET", path)), timeout=60)
-    clients = {name: partial(_client, _url(api, name)) for name in names} if previews else None
+    clients = {name: partial(preview_client, _url(api, name)) for name in names} if previews else None
     outcome = race(api_client, namespace=NAMESPACE, names=names, rounds=rounds, previews=clients)
     for name in names:
         api.request("DELETE", f"{SANDBOXES}/{name}")
@@ -40,7 +40,7 @@ def _url(api: Api, name: str) -> str:
     return shown[0]["url"]
 
 
-def _client(url: str) -> httpx.Client:
+def preview_client(url: str) -> httpx.Client:
     """By the node port that `make install` has mapped to loopback."""
     host = urlsplit(url)
     base = f"http://127.0.0.1:{host.port or 80}"

@@ -1,5 +1,5 @@
 """Wake: a sandbox that sleeps is asked for → its runtime has answered, beside a raw pod with the same
-volumes, one after the other in turn.
+volumes, one after the other in turn. And the same by a request to its preview URL, answered by its program.
 """
 
 import time
@@ -7,9 +7,19 @@ from dataclasses import dataclass, field
 
 from tests.bench import pods as on
 from tests.bench.api import Api, Json, Watch, condition
-from tests.bench.stats import Row, Section, p50, pair
+from tests.bench.race import preview_client
+from tests.bench.stats import Row, Section, ms, p50, pair
 
 CLAIM = "raw-workspace"
+PORT = 8000
+# There within some milliseconds, so that it is not a program's own start that is measured.
+PROGRAM = r"""exec perl -MIO::Socket::INET -e '
+    $listening = IO::Socket::INET->new(LocalPort => 8000, Listen => 9, ReuseAddr => 1) or die;
+    while ($client = $listening->accept) {
+        while (<$client>) { last if /^\r?\n/ }
+        print $client "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nok";
+        close $client;
+    }'"""
 # As short as it may be: nobody wants to wait for a benchmark's sandboxes to sleep.
 SLEEPY: Json = {"sleepAfter": "1s"}
 
@@ -36,9 +46,24 @@ def measure(api: Api, *, rounds: int) -> Section:
     spec: Json = {**SLEEPY, "workspace": {"size": "1Gi"}}
     template = on.with_workspace(template, CLAIM)
     within = _series(api, pods, sandboxes, name="wakes-files", spec=spec, template=template, rounds=rounds)
+    by_preview = _by_preview(api, pods, sandboxes, rounds=rounds)
     pods.close()
     sandboxes.close()
-    rows = [*_rows(without, "without a workspace"), *_rows(within, "with a workspace")]
+    rows = [
+        *_rows(without, "without a workspace"),
+        *_rows(within, "with a workspace"),
+        Row(
+            what="wake by a preview URL → answered",
+            figure=pair(by_preview),
+            how="p50 / p90; one request from this machine, a small program in Perl",
+        ),
+        Row(
+            what="more than an annotated wake without a workspace",
+            figure=ms(p50(by_preview) - p50(without.answered)),
+            goal="≤ 50 ms",
+            how="difference of the p50",
+        ),
+    ]
     return Section(title=f"Wake ({rounds} each, in turn)", rows=rows)
 
 
@@ -77,6 +102,24 @@ def _series(
             found.answered.append(answered - began)
     on.delete(api, pods, f"{on.SANDBOXES}/{name}", name)
     return found
+
+
+def _by_preview(api: Api, pods: Watch, sandboxes: Watch, *, rounds: int) -> list[float]:
+    name = "wakes-preview"
+    process = {"name": "program", "command": PROGRAM, "port": PORT}
+    spec: Json = {**SLEEPY, "ports": [{"port": PORT}], "processes": [process]}
+    api.request("POST", on.SANDBOXES, on.manifest(name, spec))
+    took: list[float] = []
+    for i in range(rounds + 1):
+        _until(sandboxes, name, phase="Asleep", wakes=i)
+        url = api.request("GET", f"{on.SANDBOXES}/{name}")["status"]["ports"][0]["url"]
+        with preview_client(url) as client:
+            began = time.perf_counter()
+            client.get("/").raise_for_status()
+            if i:
+                took.append(time.perf_counter() - began)
+    on.delete(api, pods, f"{on.SANDBOXES}/{name}", name)
+    return took
 
 
 def _until(sandboxes: Watch, name: str, *, phase: str, wakes: int) -> float:
