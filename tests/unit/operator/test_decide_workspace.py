@@ -2,7 +2,6 @@
 matter. And its setup, which prepares it."""
 
 from datetime import timedelta
-from typing import Any
 
 import pytest
 from sandpod_operator.decide import decide
@@ -31,42 +30,14 @@ from tests.support.operator_objects import (
     written,
 )
 from tests.support.operator_table import Row, check
-
-VOLUME: Json = {"workspace": {"size": "1Gi"}}
+from tests.support.workspace_objects import BIGGER, RUNS, THEIRS, VOLUME, runs, sleeps, unready
 
 KEPT: Json = {"workspace": {"size": "1Gi", "reclaim": "Retain"}}
-
-BIGGER: Json = {"workspace": {"size": "2Gi"}}
-
-THEIRS: Json = {"workspace": {"claimName": "data"}}
-
-RUNS = up(since=-90)
-
-SINCE = at(-20)
 
 
 def refusal(reason: Reason, message: str = "no", *, retry_in: float = 10) -> Refusal:
     retry_at = NOW + timedelta(seconds=retry_in)
     return Refusal(sandbox_uid=UID, generation=1, reason=reason, message=message, retry_at=retry_at)
-
-
-def unready() -> Json:
-    """The kubelet's probe fails."""
-    status = up(since=-90, ready="False")
-    for condition in status["conditions"]:
-        if condition["type"] == "ContainersReady":
-            condition |= {"status": "False", "lastTransitionTime": SINCE}
-    return status
-
-
-def runs(spec: Json, *, claims: tuple[Json, ...] = (), ago: float = 90, **fields: Any) -> Json:
-    """The status of a sandbox that has run well with this spec."""
-    first = situation(sandbox(spec, starting()), pod(spec, up(since=-90)), answer=bound(), claims=claims)
-    return {**written(first, ago=ago), **fields}
-
-
-def sleeps(spec: Json, *, claims: tuple[Json, ...] = ()) -> Json:
-    return written(situation(sandbox(spec, asleep()), claims=claims), ago=50)
 
 
 MADE = {

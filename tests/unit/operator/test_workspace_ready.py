@@ -1,7 +1,5 @@
 """What the condition WorkspaceReady says of a sandbox's files."""
 
-from typing import Any
-
 import pytest
 from sandpod_operator.decide import decide
 from sandpod_operator.objects import Json
@@ -13,7 +11,6 @@ from tests.support.operator_objects import (
     INSTALLATION,
     NOW,
     answer,
-    asleep,
     at,
     bound,
     claim,
@@ -26,36 +23,7 @@ from tests.support.operator_objects import (
     written,
 )
 from tests.support.operator_table import writes
-
-VOLUME: Json = {"workspace": {"size": "1Gi"}}
-
-BIGGER: Json = {"workspace": {"size": "2Gi"}}
-
-THEIRS: Json = {"workspace": {"claimName": "data"}}
-
-RUNS = up(since=-90)
-
-SINCE = at(-20)
-
-
-def unready() -> Json:
-    """The kubelet's probe fails."""
-    status = up(since=-90, ready="False")
-    for condition in status["conditions"]:
-        if condition["type"] == "ContainersReady":
-            condition |= {"status": "False", "lastTransitionTime": SINCE}
-    return status
-
-
-def runs(spec: Json, *, claims: tuple[Json, ...] = (), ago: float = 90, **fields: Any) -> Json:
-    """The status of a sandbox that has run well with this spec."""
-    first = situation(sandbox(spec, starting()), pod(spec, up(since=-90)), answer=bound(), claims=claims)
-    return {**written(first, ago=ago), **fields}
-
-
-def sleeps(spec: Json, *, claims: tuple[Json, ...] = ()) -> Json:
-    return written(situation(sandbox(spec, asleep()), claims=claims), ago=50)
-
+from tests.support.workspace_objects import BIGGER, RUNS, SINCE, THEIRS, VOLUME, runs, sleeps, unready
 
 SETUP: Json = {"setup": ["make"]}
 
