@@ -140,7 +140,8 @@ def test_variables_are_set_for_all_that_comes(call: Call) -> None:
 
 
 def test_who_may_run_commands_may_not_put_the_sandbox_to_sleep_at_the_runtime(call: Call) -> None:
-    assert "its spec" in call("POST", "api/lifecycle/sleep", status=404, json={}).text
+    refused = call("POST", "api/lifecycle/sleep", status=404, json={}).text
+    assert "to put the sandbox to sleep, POST to its sleep" in refused
     assert call("GET", "api/lifecycle").json()["bound"] is True
 
 
