@@ -18,7 +18,7 @@ T = TypeVar("T")
 POOL = "warm"
 SINGLE = 4
 # What the storm takes, less what two cores can refill meanwhile.
-STORM_POOL = 180
+STORM_POOL = 210
 PER_SECOND, SECONDS = 20, 10
 # So many fit on a node of two cores only if they ask for next to nothing.
 SMALL: Json = {"resources": {"requests": {"cpu": "1m", "memory": "16Mi", "ephemeral-storage": "16Mi"}}}
