@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 POOL = "warm"
 SINGLE = 4
-# What the storm takes, less what two cores can refill meanwhile.
+# One for each that the storm takes, and some: two cores refill more slowly.
 STORM_POOL = 210
 PER_SECOND, SECONDS = 20, 10
 # So many fit on a node of two cores only if they ask for next to nothing.
