@@ -7,9 +7,13 @@ from dataclasses import dataclass
 
 from sandpod_crds.names import SANDBOX_CONTAINER
 
+from .last_words import read_last_words
 from .objects import Json, entries, section
 from .reasons import Reason
 
+# Of a runtime that has done all that belongs to its end: it slept, or a signal told it to end.
+ASLEEP, TERMINATED = 0, 143
+CLEAN_EXITS = (ASLEEP, TERMINATED)
 # As much of a dead container's last words as goes into a condition.
 LAST_LINES = 8
 LAST_CHARACTERS = 1000
@@ -61,8 +65,12 @@ def obstacle(status: Json, conditions: dict[str, Json]) -> Trouble | None:
 
 def end_of(status: Json, state: Json, *, unsaid: bool) -> Trouble | None:
     over = status.get("phase") in ("Failed", "Succeeded")
-    if over and status.get("reason") == "Evicted":
-        return Trouble(reason=Reason.EVICTED, message=in_one_line(status.get("message", "")))
+    reason, message = status.get("reason"), status.get("message", "")
+    if over and reason == "Evicted":
+        return Trouble(reason=Reason.EVICTED, message=in_one_line(message))
+    if over and reason:
+        # Such as a node that was shut down. How the container took it tells nothing more.
+        return Trouble(reason=Reason.POD_FAILED, message=in_one_line(f"{reason}: {message}"))
     terminated: Json | None = state.get("terminated")
     if terminated is not None and (over or not unsaid):
         return _terminated(terminated, what="the runtime")
@@ -73,15 +81,13 @@ def end_of(status: Json, state: Json, *, unsaid: bool) -> Trouble | None:
         if terminated is not None and terminated.get("exitCode") != 0:
             trouble = _terminated(terminated, what=f"the init container {container['name']}")
             return Trouble(reason=Reason.START_FAILED, message=trouble.message)
-    reason, message = status.get("reason") or "no reason given", status.get("message", "")
-    return Trouble(
-        reason=Reason.POD_FAILED, message=in_one_line(f"{reason}: {message}" if message else reason)
-    )
+    return Trouble(reason=Reason.POD_FAILED, message=in_one_line(message or "no reason given"))
 
 
 def _terminated(terminated: Json, *, what: str) -> Trouble:
     code, reason = terminated.get("exitCode"), terminated.get("reason", "")
-    words = _last_words(terminated.get("message") or "")
+    message: str = terminated.get("message") or ""
+    words = "" if read_last_words(message) else _last_words(message)
     said = f"; it said: {words}" if words else ""
     if reason == "OOMKilled":
         return Trouble(
@@ -89,8 +95,9 @@ def _terminated(terminated: Json, *, what: str) -> Trouble:
         )
     if reason in ("StartError", "ContainerCannotRun"):
         return Trouble(reason=Reason.START_FAILED, message=f"{what} could not be started{said}")
-    if code == 0:
-        return Trouble(reason=Reason.RUNTIME_EXITED, message=f"{what} exited with code 0{said}")
+    if code in CLEAN_EXITS:
+        why = ", as a signal told it to" if code == TERMINATED else ""
+        return Trouble(reason=Reason.RUNTIME_EXITED, message=f"{what} exited with code {code}{why}{said}")
     return Trouble(reason=Reason.CRASHED, message=f"{what} exited with code {code}{said}")
 
 

@@ -20,7 +20,7 @@ from sandpod_crds.names import (
 
 from .last_words import LastWords, read_last_words
 from .objects import Json, controller, entries, owner_uid, section, uid_of
-from .pod_ends import Trouble, end_of, in_one_line, obstacle, sandbox_container, state_of
+from .pod_ends import CLEAN_EXITS, Trouble, end_of, in_one_line, obstacle, sandbox_container, state_of
 from .times import parse_time
 
 # The name of the volume in the pod
@@ -184,7 +184,7 @@ def _recorded_template(annotations: Json) -> Json | None:
 def _words(state: Json) -> LastWords | None:
     terminated = section(state, "terminated")
     # A runtime that ended otherwise than it wanted has not done what its words say.
-    clean = terminated.get("exitCode") == 0 and terminated.get("reason") != "OOMKilled"
+    clean = terminated.get("exitCode") in CLEAN_EXITS and terminated.get("reason") != "OOMKilled"
     return read_last_words(terminated.get("message") or "") if clean else None
 
 

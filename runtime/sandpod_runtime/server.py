@@ -16,6 +16,7 @@ from sandpod_runtime.assembly import Parts, beginning, ending, router, sleeper
 from sandpod_runtime.connection import ControlServer, Crowd, most_connections
 from sandpod_runtime.door import Door
 from sandpod_runtime.gate import Gate
+from sandpod_runtime.lifecycle.life import Reason
 from sandpod_runtime.options import Options
 
 if TYPE_CHECKING:
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
 _BACKLOG = 512
 # How many are accepted at a time. asyncio reports a lack of descriptors once for each of them.
 _ACCEPTED_AT_ONCE = 8
+# As a shell calls an end by SIGTERM. If all containers of a pod that it evicts end with 0, the kubelet
+# forgets why: such a pod counts as one that has succeeded.
+_TERMINATED = 128 + signal.SIGTERM
 # Answers that are on their way when the runtime stops get this long.
 _FAREWELL_SECONDS = 0.3
 
@@ -31,7 +35,7 @@ logger = logging.getLogger(__name__)
 
 
 def run(options: Options, *, isolation: "Isolation | None" = None) -> int:
-    """`isolation` is None where nobody asked for more than the container's."""
+    """Returns the exit code. `isolation` is None where nobody asked for more than the container's."""
     log.configure(options.log_level)
     image = environment.original()
     if isolation is not None:
@@ -45,8 +49,10 @@ def run(options: Options, *, isolation: "Isolation | None" = None) -> int:
     except OSError as error:
         logger.error("cannot listen", extra={"port": options.port, "reason": str(error)})
         return 1
-    asyncio.run(serve(options, isolation=isolation, image=image, open_files=open_files, sockets=sockets))
-    return 0
+    reason = asyncio.run(
+        serve(options, isolation=isolation, image=image, open_files=open_files, sockets=sockets)
+    )
+    return _TERMINATED if reason == "terminated" else 0
 
 
 def listeners(options: Options) -> list[socket.socket]:
@@ -74,7 +80,8 @@ async def serve(
     image: dict[str, str],
     open_files: int | None,
     sockets: list[socket.socket],
-) -> None:
+) -> Reason:
+    """Until its life is over; returns why it is."""
     loop = asyncio.get_running_loop()
     parts = Parts(options, isolation=isolation, image=image, open_files=open_files)
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -117,6 +124,7 @@ async def serve(
     await server.shutdown(_FAREWELL_SECONDS)
     parts.state.dispose()
     logger.info("stopped")
+    return reason
 
 
 async def _fall_asleep(parts: Parts) -> None:

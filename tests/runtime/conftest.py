@@ -10,7 +10,7 @@ import aiohttp
 import pytest
 import pytest_asyncio
 
-from tests.support.runtime import Runtime
+from tests.support.runtime import TERMINATED, Runtime
 from tests.support.waiting import eventually
 
 Json = dict[str, Any]
@@ -29,7 +29,7 @@ def shared_runtime() -> Iterator[Runtime]:
             data = json.dumps(body).encode()
             urllib.request.urlopen(f"{runtime.url}/api/session/{path}", data=data).close()
         yield runtime
-        assert runtime.stop() == 0
+        assert runtime.stop() == TERMINATED
     finally:
         runtime.dispose()
 

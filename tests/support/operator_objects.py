@@ -17,6 +17,7 @@ from sandpod_operator.fence import wanted_policy
 from sandpod_operator.isolation import Enforcement, isolation_of_pod, isolation_verdict
 from sandpod_operator.objects import Json, owner_reference, owner_uid, section
 from sandpod_operator.observations import Answer, Errand, Key, Outcome, Refusal
+from sandpod_operator.pod_ends import ASLEEP, TERMINATED
 from sandpod_operator.pods import facts
 from sandpod_operator.reasons import Names, Reason, sentence
 from sandpod_operator.resources.pod import spec_hash
@@ -183,7 +184,8 @@ def ended_asleep(reason: str = "idle", **words: Any) -> Json:
         "sessions": [],
         **words,
     }
-    return ended(0, reason="Completed", message=json.dumps(said))
+    code = TERMINATED if reason == "terminated" else ASLEEP
+    return ended(code, reason="Error" if code else "Completed", message=json.dumps(said))
 
 
 def bound(**fields: Any) -> Answer:

@@ -18,6 +18,8 @@ from tests.support.waiting import eventually
 
 Json = dict[str, Any]
 
+# The exit code of a runtime that a signal has ended, and not its own sleep.
+TERMINATED = 143
 TOKEN = "a-token-for-one-bind"
 CREDENTIAL = "a-credential-of-some-length"
 BIND: Json = {

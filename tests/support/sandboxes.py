@@ -105,11 +105,11 @@ class Sandbox:
         found: list[Json] = get("events", "-n", self.namespace, f"--field-selector={selector}")["items"]
         return sorted(found, key=lambda event: event["metadata"]["resourceVersion"])
 
-    def told(self, reason: str, *, timeout: float = 60) -> str:
-        """The message of the event of that reason, once there is one: it stays when the condition goes on."""
+    def told(self, *reasons: str, timeout: float = 60) -> str:
+        """The message of an event of such a reason, once there is one: it stays when the condition goes on."""
 
         def message() -> str | None:
-            return next((event["message"] for event in self.events() if event["reason"] == reason), None)
+            return next((event["message"] for event in self.events() if event["reason"] in reasons), None)
 
         return eventually(message, timeout=timeout, every=0.3)
 

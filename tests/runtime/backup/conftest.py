@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.runtime import Runtime
+from tests.support.runtime import TERMINATED, Runtime
 
 
 @pytest.fixture(scope="session")
@@ -24,6 +24,6 @@ def shared_runtime(state: Path) -> Iterator[Runtime]:
     runtime = Runtime(arguments=["--state", str(state)])
     try:
         yield runtime
-        assert runtime.stop() == 0
+        assert runtime.stop() == TERMINATED
     finally:
         runtime.dispose()

@@ -10,7 +10,7 @@ from typing import Any
 import aiohttp
 import pytest
 
-from tests.support.runtime import BIND, TOKEN, Runtime
+from tests.support.runtime import BIND, TERMINATED, TOKEN, Runtime
 
 Execute = Callable[..., Any]
 Json = dict[str, Any]
@@ -144,7 +144,7 @@ async def test_changes_are_there_again_after_a_restart(start: Callable[..., Runt
     async with aiohttp.ClientSession(first.url) as http:
         await change(http, {"set": {"COLOUR": "blue", "OTHER": "x"}, "unset": ["FROM_THE_IMAGE"]})
         await change(http, {"unset": ["OTHER"]})
-    assert first.stop() == 0
+    assert first.stop() == TERMINATED
     second = start(arguments=arguments, environ=environ)
     async with aiohttp.ClientSession(second.url) as http:
         found = await shown(http)
@@ -166,7 +166,7 @@ async def test_changes_win_over_what_the_bind_brings(start: Callable[..., Runtim
                 await change(http, {"set": {"FROM_THE_BIND": "changed"}})
             else:
                 assert (await shown(http))["FROM_THE_BIND"] == value
-        assert runtime.stop() == 0
+        assert runtime.stop() == TERMINATED
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"[1]", b'{"A\\n":"x"}', b'{"A":5}', b"[" * 100_000, b"\xff"])

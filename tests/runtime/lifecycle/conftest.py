@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.runtime import Runtime
+from tests.support.runtime import TERMINATED, Runtime
 
 Json = dict[str, Any]
 
@@ -20,10 +20,12 @@ class Sleeper:
 
     def wait_for_sleep(self) -> Json:
         """Its termination message, after it has ended well and left nothing."""
-        assert self.runtime.process.wait(timeout=60) == 0
+        code = self.runtime.process.wait(timeout=60)
         assert self.runtime.descendants() == {}
         assert self.runtime.failures() == []
-        return json.loads(self.message.read_text(encoding="utf-8"))
+        said: Json = json.loads(self.message.read_text(encoding="utf-8"))
+        assert code == (TERMINATED if said["reason"] == "terminated" else 0)
+        return said
 
     @property
     def is_awake(self) -> bool:

@@ -10,7 +10,7 @@ from typing import Any
 import aiohttp
 import pytest
 
-from tests.support.runtime import Runtime, soon
+from tests.support.runtime import TERMINATED, Runtime, soon
 
 Json = dict[str, Any]
 Sleepy = Callable[..., Any]
@@ -135,13 +135,13 @@ async def test_an_end_without_a_file_for_the_last_words_is_as_good(
     start: Callable[..., Runtime], tmp_path: Path
 ) -> None:
     runtime = start(arguments=["--termination-log", str(tmp_path / "absent" / "log")])
-    assert await asyncio.to_thread(runtime.stop) == 0
+    assert await asyncio.to_thread(runtime.stop) == TERMINATED
     assert runtime.failures() == []
 
 
 def test_on_a_machine_without_a_kubelet_nothing_is_made_in_dev(start: Callable[..., Runtime]) -> None:
     existed = Path("/dev/termination-log").exists()
-    assert start().stop() == 0
+    assert start().stop() == TERMINATED
     assert Path("/dev/termination-log").exists() == existed
 
 

@@ -7,7 +7,7 @@ import aiohttp
 import pytest_asyncio
 
 from tests.support.processes import Processes
-from tests.support.runtime import BIND, CREDENTIAL, TOKEN, Runtime, soon
+from tests.support.runtime import BIND, CREDENTIAL, TERMINATED, TOKEN, Runtime, soon
 
 Bound = Callable[[list[dict[str, Any]]], Any]
 
@@ -88,5 +88,5 @@ async def test_none_is_started_again_while_the_runtime_stops(bound: Bound) -> No
         [{"name": "runs", "command": "exec sleep 33.0125"}, {"name": "waits", "command": "exit 1"}]
     )
     await soon(lambda: bool(runtime.logged("a declared process ended")))
-    assert runtime.stop() == 0
+    assert runtime.stop() == TERMINATED
     assert runtime.failures() == []

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import aiohttp
 
-from tests.support.runtime import Runtime
+from tests.support.runtime import TERMINATED, Runtime
 
 
 async def test_a_command_whose_body_comes_after_the_end_has_begun_is_not_started(
@@ -32,5 +32,5 @@ async def test_a_command_whose_body_comes_after_the_end_has_begun_is_not_started
             answer = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), 5)
     writer.close()
     assert b" 503 " in answer
-    assert runtime.stop() == 0
+    assert runtime.stop() == TERMINATED
     assert not made.exists()

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.support import published_client
-from tests.support.runtime import Runtime
+from tests.support.runtime import TERMINATED, Runtime
 from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.skipif(not shutil.which("npm"), reason="there is no npm to bring the client with")
@@ -22,7 +22,7 @@ def outcomes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str
     try:
         yield asyncio.run(published_client.outcomes(runtime.url, workspace=str(runtime.workspace)))
         assert runtime.failures() == []
-        assert runtime.stop() == 0
+        assert runtime.stop() == TERMINATED
         eventually(lambda: runtime.descendants() == {}, timeout=10, every=0.05)
     finally:
         runtime.dispose()

@@ -15,7 +15,7 @@ from tests.support import published_client
 from tests.support.gateway_api_server import sandbox
 from tests.support.gateway_harness import KEY, harness
 from tests.support.gateway_visitors import JANES
-from tests.support.runtime import BIND, TOKEN, Runtime
+from tests.support.runtime import BIND, TERMINATED, TOKEN, Runtime
 from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.skipif(not shutil.which("npm"), reason="there is no npm to bring the client with")
@@ -33,7 +33,7 @@ def bound(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Runtime]:
         assert answer.status_code == 200
         yield runtime
         assert runtime.failures() == []
-        assert runtime.stop() == 0
+        assert runtime.stop() == TERMINATED
         eventually(lambda: runtime.descendants() == {}, timeout=10, every=0.05)
     finally:
         runtime.dispose()

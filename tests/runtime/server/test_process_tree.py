@@ -15,7 +15,7 @@ import aiohttp
 import pytest
 
 from tests.support.events import events
-from tests.support.runtime import Runtime, below, running, soon, unprivileged
+from tests.support.runtime import TERMINATED, Runtime, below, running, soon, unprivileged
 
 Execute = Callable[..., Any]
 
@@ -172,7 +172,7 @@ async def test_sigterm_ends_commands_answers_their_clients_and_exits_with_0(
         begun = time.monotonic()
         runtime.process.send_signal(signal.SIGTERM)
         events_seen, reply = await running_calls
-    assert runtime.process.wait(10) == 0
+    assert runtime.process.wait(10) == TERMINATED
     assert time.monotonic() - begun < 3
     assert events_seen[-1] | {"timestamp": ""} == {"type": "complete", "exitCode": 143, "timestamp": ""}
     assert (reply["stdout"], reply["exitCode"]) == ("bye\n", 4)
@@ -189,7 +189,7 @@ async def test_sigterm_does_not_wait_long_for_who_ignores_it(start: Callable[...
         begun = time.monotonic()
         runtime.process.send_signal(signal.SIGTERM)
         assert (await (await call).json())["exitCode"] == 137
-    assert runtime.process.wait(10) == 0
+    assert runtime.process.wait(10) == TERMINATED
     assert time.monotonic() - begun < 5
 
 
@@ -197,7 +197,7 @@ async def test_an_idle_runtime_with_open_connections_stops_at_once(start: Callab
     runtime = start()
     _, writer = await asyncio.open_connection("127.0.0.1", runtime.port)
     begun = time.monotonic()
-    assert runtime.stop() == 0
+    assert runtime.stop() == TERMINATED
     assert time.monotonic() - begun < 0.8
     writer.close()
 
@@ -230,7 +230,7 @@ async def test_as_pid_1_it_reaps_kills_and_stops_as_well(start: Callable[..., Ru
         assert list(below(inner).values()) == ["sleep 33.0129"]
         assert (await execute("ps -eo state= | grep -c Z"))["stdout"] == "0\n"
         os.kill(inner, signal.SIGTERM)
-        assert runtime.process.wait(10) == 0
+        assert runtime.process.wait(10) == TERMINATED
     assert not running("sleep 33.0129")
 
 
@@ -261,4 +261,4 @@ async def test_nobody_else_can_answer_on_the_port_while_the_runtime_stops(
             assert response.status == 503
             assert (await response.json())["code"] == "CONTAINER_UNAVAILABLE"
         assert (await (await call).json())["exitCode"] == 137
-    assert runtime.process.wait(10) == 0
+    assert runtime.process.wait(10) == TERMINATED

@@ -9,7 +9,7 @@ from typing import Any
 import aiohttp
 import pytest
 
-from tests.support.runtime import Runtime, running, soon, unprivileged
+from tests.support.runtime import TERMINATED, Runtime, running, soon, unprivileged
 
 Sessions = Any
 
@@ -201,7 +201,7 @@ async def test_sessions_work_for_an_ordinary_user(start: Callable[..., Runtime])
         assert found["exitCode"] == 0, found
         async with http.get("/api/session/s") as response:
             assert (await response.json())["cwd"] == "/usr"
-    assert runtime.stop() == 0
+    assert runtime.stop() == TERMINATED
     assert found["stdout"].splitlines()[-1].startswith("/dev/shm/")
     assert not await asyncio.to_thread(Path(found["stdout"].splitlines()[-1]).parent.parent.exists)
 

@@ -9,7 +9,7 @@ from typing import Any
 import aiohttp
 import pytest
 
-from tests.support.runtime import Runtime
+from tests.support.runtime import TERMINATED, Runtime
 
 pytestmark = pytest.mark.skipif(
     os.geteuid() != 0
@@ -85,7 +85,7 @@ async def test_a_plain_shell_is_saved_and_given_to_processes(
     url = f"{runtime.url}/api/process/{started['processId']}/logs"
     async with aiohttp.ClientSession() as http, http.get(url) as response:
         assert (await response.json())["stdout"] == "it's a\nb\n/usr\n"
-    assert runtime.stop() == 0
+    assert runtime.stop() == TERMINATED
     again = without("/bin/bash", arguments=state)
     assert await run(again, 'echo "$x $E $R"; pwd; ll; umask; echo /*') == (
         "it's a\nb 1\n/usr\nll\n0027\n/*\n",

@@ -12,7 +12,7 @@ from typing import Any
 import aiohttp
 import pytest
 
-from tests.support.runtime import Runtime
+from tests.support.runtime import TERMINATED, Runtime
 
 Start = Callable[..., Runtime]
 
@@ -71,7 +71,7 @@ async def test_a_session_is_as_it_was_after_a_restart(start: Start, tmp_path: Pa
     expected = await run(first, SHOW)
     await run(first, STATE.replace("readonly FIXED=1; declare -rx BOTH='x y';", ""))
     assert "matched ab\nhere ab" in expected
-    assert first.stop() == 0
+    assert first.stop() == TERMINATED
 
     second = start(arguments=state, workspace=first.workspace if first.workspace.exists() else None)
     found = await show(second)
@@ -84,7 +84,7 @@ async def test_a_session_is_as_it_was_after_a_restart(start: Start, tmp_path: Pa
     async with speaking(second) as call:
         assert (await call("/api/execute", command="FIXED=2", sessionId="s"))["exitCode"] == 1
         await call("/api/session/delete", sessionId="s")
-    assert second.stop() == 0
+    assert second.stop() == TERMINATED
     assert (await show(start(arguments=state)))["code"] == "UNKNOWN_ERROR"
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.runtime import Runtime, running, soon
+from tests.support.runtime import TERMINATED, Runtime, running, soon
 
 Json = dict[str, Any]
 Run = Callable[..., Awaitable[tuple[str, int]]]
@@ -155,5 +155,5 @@ def test_the_last_words_cannot_be_forged(strict: Callable[..., Runtime], world: 
     data = b'{"command": "echo forged > %s"}' % os.fsencode(log)
     urllib.request.urlopen(f"{runtime.url}/api/execute", data=data).close()
     assert log.read_bytes() == b""
-    assert runtime.stop() == 0
+    assert runtime.stop() == TERMINATED
     assert b'"reason":"terminated"' in log.read_bytes()

@@ -7,7 +7,7 @@ from typing import Any
 
 import aiohttp
 
-from tests.support.runtime import Runtime, running, soon
+from tests.support.runtime import TERMINATED, Runtime, running, soon
 from tests.support.terminal import Viewer
 from tests.support.user_namespace import FIRST_UID
 
@@ -134,7 +134,7 @@ async def test_the_world_ends_with_the_runtime(strict: Callable[..., Runtime]) -
     runtime = strict()
     first = [pid for pid, line in runtime.descendants().items() if "first process" in line]
     assert len(first) == 1
-    assert runtime.stop() == 0
+    assert runtime.stop() == TERMINATED
     await soon(lambda: not os.path.exists(f"/proc/{first[0]}"))  # noqa: PTH110
 
 
@@ -143,7 +143,7 @@ async def test_sessions_come_back_after_a_sleep(strict: Callable[..., Runtime]) 
     async with aiohttp.ClientSession(before.url) as http:
         await http.post("/api/session/create", json={"id": "one"})
         await http.post("/api/execute", json={"sessionId": "one", "command": "cd /usr; export KEPT=yes"})
-    assert before.stop() == 0
+    assert before.stop() == TERMINATED
     after = strict(workspace=before.workspace)
     async with aiohttp.ClientSession(after.url) as http:
         answer = await http.post("/api/execute", json={"sessionId": "one", "command": "pwd; echo $KEPT"})

@@ -15,6 +15,7 @@ from tests.support.operator_objects import (
     claim,
     conditions_of,
     ended,
+    ended_asleep,
     pod,
     running,
     sandbox,
@@ -157,6 +158,50 @@ LOST = {
         says="The node was low on memory.",
         status={"restarts": 1},
         tells=["Evicted"],
+    ),
+    "evicted while its runtime ended in time": Row(
+        situation(
+            sandbox(status=running()),
+            pod(
+                status={
+                    **ended_asleep("terminated"),
+                    "reason": "Evicted",
+                    "message": "The node was low on memory.",
+                }
+            ),
+        ),
+        writes=["status", "force-delete pod"],
+        phase="Starting",
+        ready=("False", "Evicted"),
+        says="The node was low on memory.",
+        status={"restarts": 1},
+        tells=["Evicted"],
+    ),
+    "its node was shut down": Row(
+        situation(
+            sandbox(status=running()),
+            pod(
+                status={
+                    **ended_asleep("terminated"),
+                    "reason": "Terminated",
+                    "message": "Pod was terminated in response to imminent node shutdown.",
+                }
+            ),
+        ),
+        writes=["status", "force-delete pod"],
+        phase="Starting",
+        ready=("False", "PodFailed"),
+        says="imminent node shutdown",
+        status={"restarts": 1},
+        tells=["PodFailed"],
+    ),
+    "the runtime was told to end from inside": Row(
+        situation(sandbox(status=running()), pod(status=ended_asleep("terminated"))),
+        writes=["status", "force-delete pod"],
+        phase="Starting",
+        ready=("False", "RuntimeExited"),
+        says="exited with code 143, as a signal told it to. It is",
+        tells=["RuntimeExited"],
     ),
     "the runtime ended by itself": Row(
         situation(sandbox(status=running()), pod(status=ended(0, reason="Completed"))),
