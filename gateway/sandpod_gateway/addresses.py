@@ -4,6 +4,8 @@ to the node's metadata service.
 """
 
 import ipaddress
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Final
 
 from sandpod_crds.names import CONTROL_PORT
@@ -29,6 +31,17 @@ def app_address(pod_ip: str, port: int) -> Address:
     if not may_be_exposed(port):
         raise BrokenOff(f"port {port} is never exposed")
     return control_address(pod_ip)[0], port
+
+
+@dataclass(frozen=True, slots=True)
+class Addressing:
+    """How a pod's IP becomes what is connected to; only tests need another than PODS."""
+
+    control: Callable[[str], Address]
+    app: Callable[[str, int], Address]
+
+
+PODS: Final = Addressing(control=control_address, app=app_address)
 
 
 def may_dial(text: str) -> bool:

@@ -12,7 +12,7 @@ from sandpod_crds.errors import ApiError
 from sandpod_crds.kube import Kube
 
 from .activity import Activity
-from .addresses import app_address, control_address
+from .addresses import PODS, Addressing
 from .aggregated import NAME, AggregatedApi
 from .api_server import ApiServer
 from .apis import Apis
@@ -22,24 +22,26 @@ from .cluster import Cluster, persist
 from .credentials import Credentials
 from .door import Door
 from .errors import NotConfigured
-from .fastpath.path import WEB_SOCKET, FastPath, fast_path
+from .fastpath.path import WEB_SOCKET, fast_path
 from .health import Health, HealthServer
 from .leases import Leases
 from .listener import Listener
 from .listening import Listening
 from .metrics import Metrics
 from .pool import Pool
-from .preview import Addressing, Previews
+from .preview import Previews
 from .proxy import Proxy
 from .rates import Places
 from .reach import Reach
 from .reflector import Reflector
 from .resolver import Resolver
 from .routes import RouteTable
+from .runtimes import Runtimes
 from .sandbox_api import SandboxApi
 from .settings import Settings
 from .targets import Targets
 from .upstream import ask_for_lease
+from .v1 import V1Api
 from .web_door import NAME as WEB
 from .web_door import WebDoor
 
@@ -51,19 +53,16 @@ METRICS_CONNECTIONS: Final = 64
 # Sooner than the programs themselves: Node's servers close an idle connection after 5 s.
 APP_IDLE_SECONDS: Final = 4.0
 HAND_OVER_SECONDS: Final = 1.0
-ADDRESSING: Final = Addressing(control=control_address, app=app_address)
 
 
 class Gateway:
-    """`addressing` turns a pod's IP into what is connected to; only tests need another than the default."""
-
     def __init__(
         self,
         *,
         settings: Settings,
         kube: Kube,
         audit: Audit | None = None,
-        addressing: Addressing = ADDRESSING,
+        addressing: Addressing = PODS,
     ) -> None:
         self._settings = settings
         self._kube = kube
@@ -150,14 +149,14 @@ class Gateway:
             metrics=self._metrics,
         )
         proxy = Proxy(pool=self._pool, apps=self._apps, leases=leases)
+        runtimes = Runtimes(key=key, address_of=self._addressing.control)
         sandboxes = SandboxApi(
             authorizer=self._authorizer,
             resolver=self._resolver,
             proxy=proxy,
-            key=key,
+            runtimes=runtimes,
             metrics=self._metrics,
             tenants=self._tenants,
-            address_of=self._addressing.control,
         )
         apis = Apis(
             settings=self._settings,
@@ -184,7 +183,20 @@ class Gateway:
         await secure.listen(port=self._settings.https_port, tls=credentials.tls.listening)
         self._secure = secure
         log.info("serving the aggregated API on port %d", secure.port)
-        await self._serve_web(key=key, proxy=proxy, activity=activity, fast=fast, apis=apis)
+        previews = self._settings.site and Previews(
+            targets=Targets(site=self._settings.site, key=key, table=self.table),
+            private=apis.private,
+            resolver=self._resolver,
+            proxy=proxy,
+            activity=activity,
+            listening=Listening(),
+            runtimes=runtimes,
+            app_address=self._addressing.app,
+            port_wait_seconds=self._settings.port_wait_seconds,
+            tenants=self._tenants,
+            fast=fast,
+        )
+        await self._serve_web(previews=previews, api=apis.v1)
         await asyncio.gather(
             activity.run(),
             *([] if fast is None else [fast.run()]),
@@ -192,27 +204,12 @@ class Gateway:
             self._stop_when_key_changes(key, stop),
         )
 
-    async def _serve_web(
-        self, *, key: bytes, proxy: Proxy, activity: Activity, fast: FastPath | None, apis: Apis
-    ) -> None:
+    async def _serve_web(self, *, previews: Previews | None, api: V1Api) -> None:
         settings = self._settings
-        previews = settings.site and Previews(
-            key=key,
-            targets=Targets(site=settings.site, key=key, table=self.table),
-            private=apis.private,
-            resolver=self._resolver,
-            proxy=proxy,
-            activity=activity,
-            listening=Listening(),
-            addressing=self._addressing,
-            port_wait_seconds=settings.port_wait_seconds,
-            tenants=self._tenants,
-            fast=fast,
-        )
         web = WebDoor(
             settings=settings,
             previews=previews,
-            api=apis.v1.serve,
+            api=api.serve,
             health=self._health,
             draining=lambda: self.draining,
         )

@@ -5,7 +5,6 @@ be able to change the sandbox otherwise: what is written is spec.ports, and whic
 import asyncio
 import contextlib
 import logging
-import random
 import re
 from collections.abc import Callable
 from time import perf_counter
@@ -21,6 +20,7 @@ from sandpod_crds.previews import PreviewAddress, Site
 from . import ports
 from .audit import Exchange
 from .bodies import read_object
+from .collisions import until_it_fits
 from .door import document, success
 from .errors import Conflict, Denied, Invalid, NotAllowed, NotFound, NotReady, unknown_sandbox
 from .routes import Route, RouteTable, token_version
@@ -31,9 +31,6 @@ Key = tuple[str, str]
 log = logging.getLogger(__name__)
 
 MAX_BODY: Final = 4096
-# Others may write the same object; each of them wins once.
-ATTEMPTS: Final = 6
-PAUSE: Final = 0.02
 TIMEOUT: Final = 5.0
 # How long an answer waits until this replica has seen what it has written.
 SEEN_SECONDS: Final = 1.0
@@ -82,10 +79,15 @@ class PortsApi:
             return document({"kind": "SandboxPortList", "apiVersion": RUN_API_VERSION, "items": items})
         _only(request, "GET", "POST")
         wish = ports.Wish.from_object(await read_object(request, most=MAX_BODY))
-        before = await self.read(key)
-        is_new = all(entry["port"] != wish.port for entry in ports.listed(before))
-        after = await self._change(key, lambda sandbox: ports.expose(sandbox, wish), first=before)
-        return await self._told(key, after, wish.port, exchange, status=201 if is_new else 200)
+        status = 200
+
+        def expose(sandbox: Json) -> Json | None:
+            nonlocal status
+            status = 200 if any(entry["port"] == wish.port for entry in ports.listed(sandbox)) else 201
+            return ports.expose(sandbox, wish)
+
+        after = await self._change(key, expose)
+        return await self._told(key, after, wish.port, exchange, status=status)
 
     async def _told(
         self, key: Key, sandbox: Json, port: int, exchange: Exchange, *, status: int = 200
@@ -114,25 +116,22 @@ class PortsApi:
         address = PreviewAddress.of(port=entry["port"], sandbox=metadata["name"], token=token)
         return {**entry, "url": self._site.url(address)}
 
-    async def _change(
-        self, key: Key, change: Callable[[Json], Json | None], *, first: Json | None = None
-    ) -> Json:
+    async def _change(self, key: Key, change: Callable[[Json], Json | None]) -> Json:
         """The sandbox after it. Somebody else's change in between makes it begin anew."""
-        sandbox = first or await self.read(key)
-        for attempt in range(1, ATTEMPTS + 1):
-            if (patch := change(sandbox)) is None:
-                return sandbox
-            try:
-                return await self._write(key, patch)
-            except api.Conflict:
-                if attempt < ATTEMPTS:
-                    # Jitter, or two that collided would collide again.
-                    await asyncio.sleep(PAUSE * attempt * random.uniform(0.5, 1.5))  # noqa: S311 - no secret
-                    sandbox = await self.read(key)
-        raise Conflict(
-            f'sandbox "{key[1]}" is being changed by others all the time, and nothing was done: try again',
-            name=key[1],
-        )
+
+        async def attempt() -> Json:
+            sandbox = await self.read(key)
+            patch = change(sandbox)
+            return sandbox if patch is None else await self._write(key, patch)
+
+        try:
+            return await until_it_fits(attempt)
+        except api.Conflict as error:
+            raise Conflict(
+                f'sandbox "{key[1]}" is being changed by others all the time, and nothing was done: '
+                "try again",
+                name=key[1],
+            ) from error
 
     async def read(self, key: Key) -> Json:
         namespace, name = key

@@ -5,12 +5,10 @@ that costs, and before anything is woken; what it opens is one port of one sandb
 import math
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import partial
 from typing import Final
 
 from aiohttp import hdrs, web
-from sandpod_crds import keys
 
 from . import pages, preview_headers
 from .activity import Activity
@@ -21,10 +19,10 @@ from .fastpath.path import FastPath
 from .listening import Listening
 from .origins import origin_of
 from .private import Private
-from .proxy import Order, Proxy, Runtime
+from .proxy import Order, Proxy, request_target
 from .rates import Places
 from .resolver import Resolver
-from .routes import Route
+from .runtimes import Runtimes
 from .targets import Target, Targets
 from .tunnel import wants_tunnel
 from .upload import Body
@@ -33,31 +31,24 @@ from .waiting import Patience
 # People look at a page that tries again by itself rather than at nothing; programs have no such page.
 _LONGEST_FOR_PEOPLE: Final = 5.0
 _NOT_PASSED_ON: Final = frozenset(("CONNECT", "TRACE"))
-_DERIVED: Final = 8192
 # A name or an address, and a port. What is written in another way, two servers could read differently.
 _HOST: Final = re.compile(r"(?P<name>[a-z0-9._-]+|\[[0-9a-f:.]+\])(?::[0-9]{1,5})?")
 
 
-@dataclass(frozen=True, slots=True)
-class Addressing:
-    """How a pod's IP becomes what is connected to; only tests need another than the default."""
-
-    control: Callable[[str], Address]
-    app: Callable[[str, int], Address]
-
-
 class Previews:
+    """`app_address` turns a pod's IP and a port into what is connected to."""
+
     def __init__(
         self,
         *,
-        key: bytes,
         targets: Targets,
         private: Private,
         resolver: Resolver,
         proxy: Proxy,
         activity: Activity,
         listening: Listening,
-        addressing: Addressing,
+        runtimes: Runtimes,
+        app_address: Callable[[str, int], Address],
         port_wait_seconds: float,
         tenants: Places,
         fast: FastPath | None = None,
@@ -68,12 +59,11 @@ class Previews:
         self._proxy = proxy
         self._activity = activity
         self._listening = listening
-        self._addressing = addressing
+        self._runtimes = runtimes
+        self._app_address = app_address
         self._port_wait = port_wait_seconds
         self._tenants = tenants
         self._fast = fast
-        # Kept, because deriving them costs more than anything else that is done for a request here.
-        self._credential = lru_cache(maxsize=_DERIVED)(partial(_credential, key))
 
     async def serve(
         self, request: web.BaseRequest, host: str, exchange: Exchange, *, scheme: str
@@ -96,7 +86,7 @@ class Previews:
             exchange.path = ""
         if request.method in _NOT_PASSED_ON:
             raise NotAllowed(f"the method {request.method} is not passed on to sandboxes")
-        path, upgrade = _path(request), wants_tunnel(request)
+        path, upgrade = request_target(request.raw_path), wants_tunnel(request)
         if (
             target.port.private
             and (ours := await self._private.answer(request, target, exchange)) is not None
@@ -119,8 +109,8 @@ class Previews:
             for_us = await self._admit(request, target, origin, exchange)
             if route.uid != target.route.uid:
                 raise NotReady("the sandbox has just been made anew")
-            runtime = self._runtime(target.key[0], route)
-            address = self._addressing.app(route.pod_ip, target.port.port)
+            runtime = self._runtimes.at(target.key[0], route)
+            address = self._app_address(route.pod_ip, target.port.port)
             order = Order(
                 runtime=runtime,
                 target=path,
@@ -195,13 +185,6 @@ class Previews:
     def _longest(self, request: web.BaseRequest) -> float:
         return _LONGEST_FOR_PEOPLE if pages.wants_page(request) else math.inf
 
-    def _runtime(self, namespace: str, route: Route) -> Runtime:
-        return Runtime(
-            address=self._addressing.control(route.pod_ip),
-            pod_uid=route.pod_uid,
-            credential=self._credential(namespace, route.pod_uid),
-        )
-
 
 def host_of(request: web.BaseRequest) -> str:
     """The host that is asked for, without its port. Refuses what two servers could read differently."""
@@ -210,20 +193,6 @@ def host_of(request: web.BaseRequest) -> str:
     if found is None:
         raise BadRequest("a request has one Host header, with a name or an address and perhaps a port")
     return found["name"]
-
-
-def _path(request: web.BaseRequest) -> bytes:
-    """The bytes of the request line. The program was chosen before and elsewhere: whatever stands here,
-    `//host` too, is only ever a path.
-    """
-    path = request.raw_path
-    if not path.startswith("/") or not path.isascii() or not path.isprintable() or set(" #") & set(path):
-        raise BadRequest("the request target must be a path")
-    return path.encode("ascii")
-
-
-def _credential(key: bytes, namespace: str, pod_uid: str) -> str:
-    return keys.credential(key=key, namespace=namespace, pod_uid=pod_uid)
 
 
 def _cut(request: web.BaseRequest) -> None:

@@ -17,7 +17,7 @@ from aiohttp.streams import StreamReader
 from . import headers
 from .addresses import Address
 from .audit import Exchange
-from .errors import BrokenOff, NobodyListens, PodLeaving, Stale, Unreachable
+from .errors import BadRequest, BrokenOff, NobodyListens, PodLeaving, Stale, Unreachable
 from .leases import ATTEMPTS, Leases
 from .pool import Lease, Pool
 from .relay import Relay
@@ -51,6 +51,15 @@ class Order:
     # A program's own port, beside the runtime. Whoever answers there is a stranger: its 503 is an answer.
     app: Address | None = None
     to_client: headers.Filter = headers.to_client
+
+
+def request_target(text: str) -> bytes:
+    """The bytes of the request line. The upstream is chosen before and elsewhere: whatever stands here,
+    `//host` too, is only ever a path.
+    """
+    if not text.startswith("/") or not text.isascii() or not text.isprintable() or set(" #") & set(text):
+        raise BadRequest("the path holds characters that a URL must percent-encode, or is none")
+    return text.encode("ascii")
 
 
 class Proxy:

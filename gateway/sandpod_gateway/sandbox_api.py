@@ -2,34 +2,31 @@
 pass it on. The order matters: nothing is looked up, and nothing woken, for somebody who may not ask.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import lru_cache
 from time import perf_counter
 from typing import Final
 
 from aiohttp import web
-from sandpod_crds import keys
 from sandpod_crds.names import CREDENTIAL_HEADER, Phase
 
 from . import headers
-from .addresses import Address, control_address, host_header
+from .addresses import host_header
 from .audit import Exchange
 from .authorization import Authorizer, Question
 from .door import document, success
-from .errors import BadRequest, NotAllowed, NotReady, PodLeaving
+from .errors import NotAllowed, NotReady, PodLeaving
 from .identity import Identity
 from .metrics import Metrics
 from .permissions import Permission, permission_for
-from .proxy import Order, Proxy, Runtime
+from .proxy import Order, Proxy, Runtime, request_target
 from .rates import Places
 from .resolver import Resolver, why_not
-from .routes import Route
+from .runtimes import Runtimes
 from .tunnel import wants_tunnel
 from .upload import Body
 from .waiting import Patience
 
-_CREDENTIALS: Final = 4096
 # The API server gives up after 60 s on everything but `proxy` and its like.
 _LONGEST_WAKE: Final = 50.0
 _METHODS: Final = frozenset(("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"))
@@ -49,9 +46,7 @@ class Call:
 
 
 class SandboxApi:
-    """`address_of` turns the watched pod's IP into what is connected to; `tenants` are the requests under way
-    to the sandboxes of each namespace.
-    """
+    """`tenants` are the requests under way to the sandboxes of each namespace."""
 
     def __init__(
         self,
@@ -59,29 +54,22 @@ class SandboxApi:
         authorizer: Authorizer,
         resolver: Resolver,
         proxy: Proxy,
-        key: bytes,
+        runtimes: Runtimes,
         metrics: Metrics,
         tenants: Places,
-        address_of: Callable[[str], Address] = control_address,
     ) -> None:
         self._authorizer = authorizer
         self._resolver = resolver
         self._proxy = proxy
+        self._runtimes = runtimes
         self._metrics = metrics
         self._tenants = tenants
-
-        def credential(namespace: str, pod_uid: str) -> str:
-            return keys.credential(key=key, namespace=namespace, pod_uid=pod_uid)
-
-        # Kept, because deriving it costs more than anything else that is done for a request here.
-        self._credential = lru_cache(maxsize=_CREDENTIALS)(credential)
-        self._address_of = address_of
 
     async def serve(self, request: web.BaseRequest, call: Call, exchange: Exchange) -> web.StreamResponse:
         _note(call, exchange)
         if request.method not in _METHODS:
             raise NotAllowed(f"the method {request.method} is not passed on to sandboxes")
-        target, upgrade = _target(call.target), wants_tunnel(request)
+        target, upgrade = request_target(call.target), wants_tunnel(request)
         permission = permission_for(
             method=request.method, path=call.target.partition("?")[0], upgrade=upgrade
         )
@@ -91,7 +79,7 @@ class SandboxApi:
             route = await self._resolver.ready_route(
                 namespace=call.namespace, name=call.name, patience=patience, exchange=exchange
             )
-            runtime = self._runtime(call, route)
+            runtime = self._runtimes.at(call.namespace, route)
             lines = runtime_lines(request, call, runtime, exchange)
             order = Order(runtime=runtime, target=target, lines=lines, upgrade=upgrade)
             try:
@@ -120,7 +108,7 @@ class SandboxApi:
                 longest=_LONGEST_WAKE,
             )
             try:
-                await self._proxy.keep_awake(self._runtime(call, route))
+                await self._proxy.keep_awake(self._runtimes.at(call.namespace, route))
             except PodLeaving as leaving:
                 self._resolver.did_not_take_it(route, leaving, patience)
                 continue
@@ -138,7 +126,7 @@ class SandboxApi:
             return document(success(f'sandbox "{call.name}" is asleep'))
         if route.ready:
             try:
-                await self._proxy.put_to_sleep(self._runtime(call, route))
+                await self._proxy.put_to_sleep(self._runtimes.at(call.namespace, route))
             except PodLeaving as leaving:
                 # One that was told before may have gone by now.
                 if not (leaving.certain or self._resolver.is_leaving(route)):
@@ -158,14 +146,6 @@ class SandboxApi:
             Question(identity=call.identity, permission=permission, namespace=call.namespace, name=call.name)
         )
 
-    def _runtime(self, call: Call, route: Route) -> Runtime:
-        return Runtime(
-            address=self._address_of(route.pod_ip),
-            pod_uid=route.pod_uid,
-            # The request's namespace, which is what the user was authorized for: no status can name another.
-            credential=self._credential(call.namespace, route.pod_uid),
-        )
-
 
 def _note(call: Call, exchange: Exchange) -> None:
     exchange.user, exchange.namespace, exchange.sandbox = call.identity.user, call.namespace, call.name
@@ -179,12 +159,3 @@ def runtime_lines(request: web.BaseRequest, call: Call, runtime: Runtime, exchan
         # The client's own ones are gone: there is exactly one.
         f"{CREDENTIAL_HEADER}: {runtime.credential}\r\n".encode(),
     ]
-
-
-def _target(text: str) -> bytes:
-    """The bytes of the request line's target. The upstream is chosen before and elsewhere: whatever stands
-    here, `//host` too, is only ever a path.
-    """
-    if not text.startswith("/") or not text.isascii() or not text.isprintable() or "#" in text:
-        raise BadRequest("the path holds characters that a URL must percent-encode")
-    return text.encode("ascii")

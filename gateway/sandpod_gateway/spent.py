@@ -5,10 +5,10 @@ won by one of them only. Bounded: what would have expired by now is left out wit
 
 import asyncio
 import logging
-import random
 import re
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Final, cast
 
 from sandpod_crds import errors as api
@@ -16,6 +16,7 @@ from sandpod_crds import paths
 from sandpod_crds.kube import Kube
 from sandpod_crds.names import ANNOTATION_SPENT_LOGINS
 
+from .collisions import until_it_fits
 from .errors import NotReady, TooMany
 from .routes import Key
 
@@ -27,8 +28,6 @@ log = logging.getLogger(__name__)
 MOST: Final = 128
 # Kept longer than they are valid: by the clock of another replica they may be valid still.
 SKEW_SECONDS: Final = 300
-ATTEMPTS: Final = 6
-PAUSE: Final = 0.02
 TIMEOUT: Final = 5.0
 
 _ENTRY: Final = re.compile(r"([A-Za-z0-9_-]{1,32})@([0-9]{1,12})")
@@ -61,19 +60,16 @@ class Spent:
         """Whether it was not before. When the API server does not say what became of the write, the link is
         lost: it may have been spent.
         """
+        attempt = partial(self._try, key, sandbox_uid=sandbox_uid, nonce=nonce, expires=expires)
         try:
-            for attempt in range(1, ATTEMPTS + 1):
-                try:
-                    return await self._try(key, sandbox_uid=sandbox_uid, nonce=nonce, expires=expires)
-                except api.Conflict:
-                    # Jitter, or two that collided would collide again.
-                    await asyncio.sleep(PAUSE * attempt * random.uniform(0.5, 1.5))  # noqa: S311 - no secret
+            return await until_it_fits(attempt)
         except api.NotFound:
             return False
+        except api.Conflict as error:
+            raise NotReady("the sandbox is being changed by others all the time") from error
         except (api.ApiError, TimeoutError) as error:
             log.warning("spending a login link of %s/%s: %s", *key, error)
             raise NotReady("the API server did not confirm that the link is used once only") from error
-        raise NotReady("the sandbox is being changed by others all the time")
 
     async def _try(self, key: Key, *, sandbox_uid: str, nonce: str, expires: int) -> bool:
         path = paths.sandboxes(*key)

@@ -4,36 +4,27 @@ import asyncio
 import contextlib
 import io
 import json
-import socket
 import ssl
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Callable
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import aiohttp
-from aiohttp import web
 from sandpod_crds import keys
 from sandpod_crds.previews import PreviewAddress, Site
-from sandpod_gateway.addresses import Address
 from sandpod_gateway.audit import Audit
 from sandpod_gateway.gateway import Gateway
-from sandpod_gateway.preview import Addressing
 from sandpod_gateway.routes import Route
 from sandpod_gateway.settings import Settings
 from yarl import URL
 
-from .gateway_api_server import ApiServer, sandbox
+from .gateway_api_server import sandbox
 from .gateway_certificates import Authority, Issued, plain_client_context
-from .gateway_raw_runtime import RawRuntime
+from .gateway_upstreams import KEY, Upstreams
 from .gateway_visitors import JANES
 
 Json = dict[str, Any]
-Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 
-KEY = b"k" * 32
-# Of loopback: nobody listens there.
-CLOSED = 1
 FRONT_PROXY = "front-proxy-client"
 DNS = ("sandpod-gateway.sandpod-system.svc",)
 PREFIX = "/apis/run.sandpod.dev/v1alpha1"
@@ -55,22 +46,15 @@ class Answer:
         return json.loads(self.body)
 
 
-class Harness:
-    """`targets` says which port of loopback stands for a pod's IP."""
-
+class Harness(Upstreams):
     def __init__(self) -> None:
-        self.api = ApiServer()
+        super().__init__()
         self.serving_ca = Authority("serving-ca")
         self.front_proxy_ca = Authority("front-proxy-ca")
-        self.targets: dict[str, int] = {}
-        self.address_of: Callable[[str], Address] = lambda ip: ("127.0.0.1", self.targets[ip])
-        # The same for a program's port there; one that is not here is closed.
-        self.programs: dict[tuple[str, int], int] = {}
         self.log = io.StringIO()
         self.stop = asyncio.Event()
         self.gateway: Gateway
         self.session: aiohttp.ClientSession
-        self._stack = contextlib.AsyncExitStack()
         self.api.authentication = self.authentication(self.front_proxy_ca)
         self.api.secrets["sandpod-key"] = {"key": KEY}
         self.renew_certificate()
@@ -119,10 +103,7 @@ class Harness:
             settings=Settings.model_validate(values),
             kube=kube,
             audit=Audit(self.log),
-            addressing=Addressing(
-                control=lambda ip: self.address_of(ip),
-                app=lambda ip, port: ("127.0.0.1", self.programs.get((ip, port), CLOSED)),
-            ),
+            addressing=self.addressing,
         )
         self.running = asyncio.create_task(self.gateway.run(self.stop))
         self._stack.push_async_callback(self._finish)
@@ -173,14 +154,8 @@ class Harness:
         **options: Any,
     ) -> Answer:
         """A request of Jane's, through the front proxy."""
-        async with (session or self.session).request(
-            method,
-            URL(self.url + path, encoded=True),
-            headers={**JANE, **(headers or {})},
-            allow_redirects=False,
-            **options,
-        ) as response:
-            return Answer(response.status, response.headers, await response.read())
+        headers = {**JANE, **(headers or {})}
+        return await _ask(session or self.session, method, self.url + path, headers=headers, **options)
 
     def stream(self, method: str, path: str, **options: Any) -> Any:
         """The same with an answer that the test reads by itself."""
@@ -197,82 +172,9 @@ class Harness:
         return await asyncio.open_connection("127.0.0.1", port, ssl=self.front_proxy_context())
 
     async def raw(self, data: bytes) -> bytes:
-        """What comes back for these bytes until the gateway closes, or falls silent after an answer."""
+        """What comes back for these bytes."""
         reader, writer = await self.connect()
-        writer.write(data)
-        answer = bytearray()
-        with contextlib.suppress(TimeoutError, ConnectionError):
-            while data := await asyncio.wait_for(reader.read(65536), 0.2 if answer else 5):
-                answer += data
-        writer.close()
-        return bytes(answer)
-
-    async def runtime(self, handler: Handler, *, ip: str = "10.0.0.1") -> web.Server:
-        """A runtime by aiohttp: the handler sees the raw request. Proofs and leases are given before it."""
-
-        async def handle(request: web.BaseRequest) -> web.StreamResponse:
-            if request.path == "/api/prove":
-                return web.json_response({"proof": self.proof(request.query["nonce"], ip=ip)})
-            if request.path == "/api/lifecycle/lease":
-                return web.json_response({"phase": "running"})
-            return await handler(request)
-
-        server = web.Server(handle, access_log=None, handler_cancellation=True, auto_decompress=False)
-        listening = await asyncio.get_running_loop().create_server(server, "127.0.0.1", 0)
-        self.targets[ip] = listening.sockets[0].getsockname()[1]
-
-        async def close() -> None:
-            listening.close()
-            await server.shutdown(0.1)
-
-        self._stack.push_async_callback(close)
-        return server
-
-    async def raw_runtime(self, *, ip: str = "10.0.0.1", **values: Any) -> RawRuntime:
-        values.setdefault("proof", partial(self.proof, ip=ip))
-        runtime = RawRuntime(**values)
-        listening = await asyncio.start_server(runtime.accept, "127.0.0.1", 0)
-        runtime.port = self.targets[ip] = listening.sockets[0].getsockname()[1]
-        self._stack.push_async_callback(runtime.close)
-        self._stack.callback(listening.close)
-        return runtime
-
-    def not_listening(self, *, port: int = 8080, ip: str = "10.0.0.1") -> socket.socket:
-        """The place of a program that is to come: whoever connects to it is refused."""
-        place = socket.socket()
-        place.bind(("127.0.0.1", 0))
-        self.programs[ip, port] = place.getsockname()[1]
-        self._stack.callback(place.close)
-        return place
-
-    async def program(
-        self,
-        handler: Handler,
-        *,
-        port: int = 8080,
-        ip: str = "10.0.0.1",
-        place: socket.socket | None = None,
-    ) -> web.Server:
-        """A user's program in the pod with this address: the handler sees the raw request."""
-        server = web.Server(handler, access_log=None, handler_cancellation=True, auto_decompress=False)
-        place = place or self.not_listening(port=port, ip=ip)
-        listening = await asyncio.get_running_loop().create_server(server, sock=place)
-
-        async def close() -> None:
-            listening.close()
-            await server.shutdown(0.1)
-
-        self._stack.push_async_callback(close)
-        return server
-
-    async def raw_program(self, *, port: int = 8080, ip: str = "10.0.0.1", **values: Any) -> RawRuntime:
-        """The same, and it records bytes."""
-        program = RawRuntime(**values)
-        listening = await asyncio.start_server(program.accept, "127.0.0.1", 0)
-        self.programs[ip, port] = listening.sockets[0].getsockname()[1]
-        self._stack.push_async_callback(program.close)
-        self._stack.callback(listening.close)
-        return program
+        return await _answer_to(data, reader, writer)
 
     async def expose(self, name: str, *ports: Json, **values: Any) -> None:
         """A sandbox with these ports, as the gateway knows it."""
@@ -294,28 +196,14 @@ class Harness:
         **options: Any,
     ) -> Answer:
         """A request of anybody's to a preview's address."""
-        async with (
-            aiohttp.ClientSession(auto_decompress=False, cookie_jar=aiohttp.DummyCookieJar()) as session,
-            session.request(
-                method,
-                URL(f"http://127.0.0.1:{self.gateway.http_port}{path}", encoded=True),
-                headers={"Host": host, **(headers or {})},
-                allow_redirects=False,
-                **options,
-            ) as response,
-        ):
-            return Answer(response.status, response.headers, await response.read())
+        headers = {"Host": host, **(headers or {})}
+        async with _stranger() as session:
+            return await _ask(session, method, self.v1_url + path, headers=headers, **options)
 
     async def raw_preview(self, data: bytes) -> bytes:
         """What comes back for these bytes at the previews' port."""
         reader, writer = await asyncio.open_connection("127.0.0.1", self.gateway.http_port)
-        writer.write(data)
-        answer = bytearray()
-        with contextlib.suppress(TimeoutError, ConnectionError):
-            while data := await asyncio.wait_for(reader.read(65536), 0.2 if answer else 5):
-                answer += data
-        writer.close()
-        return bytes(answer)
+        return await _answer_to(data, reader, writer)
 
     async def v1(
         self,
@@ -327,28 +215,13 @@ class Harness:
         **options: Any,
     ) -> Answer:
         """A request with a bearer token at the gateway's own address."""
-        async with (
-            aiohttp.ClientSession(auto_decompress=False) as session,
-            session.request(
-                method,
-                URL(self.v1_url + path, encoded=True),
-                headers=({"Authorization": f"Bearer {token}"} if token else {}) | (headers or {}),
-                allow_redirects=False,
-                **options,
-            ) as response,
-        ):
-            return Answer(response.status, response.headers, await response.read())
+        headers = ({"Authorization": f"Bearer {token}"} if token else {}) | (headers or {})
+        async with _stranger() as session:
+            return await _ask(session, method, self.v1_url + path, headers=headers, **options)
 
     @property
     def v1_url(self) -> str:
         return f"http://127.0.0.1:{self.gateway.http_port}"
-
-    def proof(self, nonce: str, *, ip: str = "", pod_uid: str | None = None) -> str:
-        """Of this pod, or of the one that the API server says to have this address."""
-        here = (each["status"] for each in self.api.objects.values() if each["status"].get("podIP") == ip)
-        uid = pod_uid or next((str(status["podUID"]) for status in here), "pod-uid-1")
-        credential = keys.credential(key=KEY, namespace="default", pod_uid=uid)
-        return keys.proof(credential=credential, nonce=nonce)
 
     def audit_lines(self) -> list[Json]:
         return [json.loads(line) for line in self.log.getvalue().splitlines()]
@@ -359,6 +232,28 @@ class Harness:
             session.get(f"http://127.0.0.1:{self.gateway.metrics_port}/metrics") as response,
         ):
             return await response.text()
+
+
+def _stranger() -> aiohttp.ClientSession:
+    return aiohttp.ClientSession(auto_decompress=False, cookie_jar=aiohttp.DummyCookieJar())
+
+
+async def _ask(session: aiohttp.ClientSession, method: str, url: str, **options: Any) -> Answer:
+    """The path goes out as it is written."""
+    asked = session.request(method, URL(url, encoded=True), allow_redirects=False, **options)
+    async with asked as response:
+        return Answer(response.status, response.headers, await response.read())
+
+
+async def _answer_to(data: bytes, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bytes:
+    """Until the other side closes, or falls silent after an answer."""
+    writer.write(data)
+    answer = bytearray()
+    with contextlib.suppress(TimeoutError, ConnectionError):
+        while piece := await asyncio.wait_for(reader.read(65536), 0.2 if answer else 5):
+            answer += piece
+    writer.close()
+    return bytes(answer)
 
 
 async def until(condition: Callable[[], bool], *, seconds: float = 5) -> None:

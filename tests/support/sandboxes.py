@@ -106,7 +106,7 @@ class Sandbox:
         return sorted(found, key=lambda event: event["metadata"]["resourceVersion"])
 
     def told(self, *reasons: str, timeout: float = 60) -> str:
-        """The message of an event of such a reason, once there is one: it stays when the condition goes on."""
+        """The message of an event of such a reason, once there is one: it outlives the condition."""
 
         def message() -> str | None:
             return next((event["message"] for event in self.events() if event["reason"] in reasons), None)
