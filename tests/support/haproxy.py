@@ -4,6 +4,7 @@ Python process behind its socket, and the fast path that steers it.
 
 import asyncio
 import contextlib
+import json
 import os
 import signal
 import socket
@@ -12,6 +13,7 @@ import tempfile
 from collections.abc import AsyncGenerator, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from sandpod_gateway.addresses import Address
 from sandpod_gateway.errors import PodLeaving
@@ -21,6 +23,8 @@ from sandpod_gateway.leases import Leases
 from sandpod_gateway.metrics import Metrics
 from sandpod_gateway.proxy import Runtime
 from sandpod_gateway.routes import ExposedPort, Route, RouteTable
+
+Json = dict[str, Any]
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "gateway/haproxy"
@@ -60,12 +64,16 @@ class HAProxy:
             "SANDPOD_HEALTH_BIND": f"127.0.0.1:{self.health_port}",
             "SANDPOD_DRAIN_DELAY": "0",
         }
+        self._audit = folder / "audit"
         self._environment = {**os.environ, **own, **variables}
         self.process = self._spawn()
 
     def _spawn(self) -> "subprocess.Popen[bytes]":
-        # A group of its own: the script and HAProxy end together.
-        return subprocess.Popen([FOLDER / "run"], env=self._environment, start_new_session=True)
+        with self._audit.open("ab") as audit:
+            # A group of its own: the script and HAProxy end together.
+            return subprocess.Popen(
+                [FOLDER / "run"], env=self._environment, stdout=audit, start_new_session=True
+            )
 
     async def listening(self) -> None:
         async with asyncio.timeout(READ_SECONDS):
@@ -98,6 +106,9 @@ class HAProxy:
     @property
     def admin(self) -> Admin:
         return Admin(socket=str(self.folder / "admin.sock"), map_file=str(FOLDER / "hosts.map"))
+
+    def audit_lines(self) -> list[Json]:
+        return [json.loads(line) for line in self._audit.read_text("utf-8").splitlines()]
 
     async def ask(self, request: bytes) -> bytes:
         """All that comes back on a connection of its own, which the request has to end."""

@@ -70,4 +70,5 @@ class Entry:
 
     def line(self, deadline: float) -> str:
         """`deadline` in seconds of the clock on the wall, which HAProxy reads too."""
-        return f"{self.address[0]}|{self.address[1]}|{deadline * 1000:.0f}"
+        namespace, name = self.key
+        return f"{self.address[0]}|{self.address[1]}|{deadline * 1000:.0f}|{namespace}|{name}"

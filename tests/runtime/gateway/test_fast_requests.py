@@ -4,8 +4,10 @@ with their names.
 
 import asyncio
 import contextlib
+import socket
 import time
 from collections.abc import AsyncIterator
+from datetime import datetime
 
 import pytest
 import pytest_asyncio
@@ -159,7 +161,7 @@ async def test_an_answer_to_head_has_a_length_and_no_body(fast: World) -> None:
 
 async def test_a_request_that_the_pod_does_not_accept_goes_to_the_python_process_at_once(fast: World) -> None:
     await fast.open()
-    await fast.haproxy.admin.put({HOST: f"127.0.0.1|1|{(time.time() + 60) * 1000:.0f}"})
+    await fast.haproxy.admin.put({HOST: f"127.0.0.1|1|{(time.time() + 60) * 1000:.0f}|default|hello"})
 
     head = f"POST / HTTP/1.1\r\nHost: {HOST}\r\nContent-Length: 4\r\nConnection: close\r\n\r\nbody"
 
@@ -205,6 +207,65 @@ async def test_requests_to_one_sandbox_are_bounded() -> None:
 
         fast.pod.release.set()
         assert (await waiting).endswith(b"pod")
+
+
+async def test_requests_to_the_sandboxes_of_one_namespace_are_bounded_together() -> None:
+    another = f"another-{HOST}"
+    async with world(SANDPOD_REQUESTS_PER_NAMESPACE="1") as fast:
+        await fast.open()
+        await fast.open(another)
+        waiting = asyncio.create_task(fast.haproxy.get("/wait"))
+        await until(lambda: len(fast.pod.heads) == 1)
+
+        answer = await fast.haproxy.get(host=another)
+        assert answer.startswith(b"HTTP/1.1 429 ")
+        assert b"namespace" in answer
+
+        fast.pod.release.set()
+        assert (await waiting).endswith(b"pod")
+
+
+async def test_what_passes_by_the_python_process_is_audited_without_query_and_token(fast: World) -> None:
+    await fast.open()
+    trace = "4bf92f3577b34da6a3ce929d0e0e4736"
+    before = len(fast.haproxy.audit_lines())
+
+    headers = f"Cookie: a=secret\r\nTraceparent: 00-{trace}-00f067aa0ba902b7-01\r\n"
+    await fast.haproxy.get('/say/"so"\\?key=secret', headers=headers)
+
+    await until(lambda: len(fast.haproxy.audit_lines()) > before)
+    line = fast.haproxy.audit_lines()[-1]
+    assert abs(datetime.fromisoformat(line.pop("time")).timestamp() - time.time()) < SOON
+    assert line.pop("milliseconds") >= 0
+    assert line == {
+        "audit": "fast",
+        "verb": "preview",
+        "subresource": f"ports/{fast.address[1]}",
+        "namespace": "default",
+        "sandbox": "hello",
+        "method": "GET",
+        "path": '/say/"so"\\',
+        "status": 200,
+        "source": "127.0.0.1",
+        "traceId": trace,
+    }
+
+
+async def test_what_the_python_process_answers_is_audited_there_alone(fast: World) -> None:
+    await fast.open()
+    before = len(fast.haproxy.audit_lines())
+    with socket.create_server(("127.0.0.1", 0)) as nobody:
+        closed = nobody.getsockname()[1]
+
+    await fast.haproxy.get("/unknown", host="of.nobody")
+    line = f"127.0.0.1|{closed}|{(time.time() + 60) * 1000:.0f}|default|hello"
+    await fast.haproxy.admin.put({HOST: line})
+    assert (await fast.haproxy.get("/closed")).endswith(b"python")
+    await fast.haproxy.ask(f"GET / HTTP/1.1\r\nHost: {HOST}\r\nHost: other\r\n\r\n".encode())
+
+    # What is refused here is no one else's to tell.
+    await until(lambda: len(fast.haproxy.audit_lines()) > before)
+    assert [(each["status"], each["path"]) for each in fast.haproxy.audit_lines()[before:]] == [(400, "-")]
 
 
 async def test_ambiguous_requests_are_refused_or_made_plain(fast: World) -> None:

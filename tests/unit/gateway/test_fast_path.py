@@ -123,4 +123,4 @@ def test_a_pod_that_leaves_is_not_led_to(entry: Entry, change: dict[str, object]
 
 
 def test_the_deadline_is_written_in_milliseconds(entry: Entry) -> None:
-    assert entry.line(1795139021.6654) == "10.0.0.1|8000|1795139021665"
+    assert entry.line(1795139021.6654) == "10.0.0.1|8000|1795139021665|default|a"

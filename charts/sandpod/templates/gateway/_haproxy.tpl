@@ -10,6 +10,7 @@
     - {name: SANDPOD_MAX_CONNECTIONS, value: {{ $fast.maxConnections | quote }}}
     - {name: SANDPOD_CONNECTIONS_PER_SOURCE, value: {{ $fast.maxConnectionsPerSource | quote }}}
     - {name: SANDPOD_REQUESTS_PER_SANDBOX, value: {{ .Values.gateway.limits.maxRequestsPerSandbox | quote }}}
+    - {name: SANDPOD_REQUESTS_PER_NAMESPACE, value: {{ .Values.gateway.limits.maxRequestsPerNamespace | quote }}}
     - {name: SANDPOD_SCHEME, value: {{ .Values.previews.scheme | quote }}}
     {{- with $fast.trustedProxies }}
     - {name: SANDPOD_TRUSTED_PROXIES, value: {{ join " " . | quote }}}
