@@ -9,6 +9,7 @@ from tests.bench import (
     cold_start,
     exec_latency,
     footprint,
+    ingress,
     loopback,
     pods,
     previews,
@@ -46,12 +47,12 @@ def main() -> None:
         nargs="?",
         const=1000,
         metavar="ROUNDS",
-        help="only requests that meet sandboxes falling asleep (1,000 rounds), not published",
+        help="only requests that meet sandboxes falling asleep, through the API and by preview URLs "
+        "(1,000 rounds of each, half an hour)",
     )
-    parser.add_argument("--preview", action="store_true", help="with --race: by preview URLs, not the API")
     options = parser.parse_args()
     if options.race:
-        print(table([_race(options.race, previews=options.preview)]))
+        _tell(table(_race(options.race)), place="race", publishing=not options.no_publish)
         return
     if options.previews:
         print(table(previews.measure()))
@@ -59,12 +60,14 @@ def main() -> None:
     if options.loopback:
         print(table(_without_a_cluster(options.rounds)))
         return
-    text = (
-        f"Measured on {datetime.date.today()}, {machine()}, kind, one node.\n\n{table(run(options.rounds))}"
-    )
+    _tell(table(run(options.rounds)), place="figures", publishing=not options.no_publish)
+
+
+def _tell(tables: str, *, place: str, publishing: bool) -> None:
+    text = f"Measured on {datetime.date.today()}, {machine()}, kind, one node.\n\n{tables}"
     print(text)
-    if not options.no_publish:
-        publish(text, ROOT / "docs/benchmarks.md")
+    if publishing:
+        publish(text, ROOT / "docs/benchmarks.md", place=place)
 
 
 def run(rounds: int) -> list[Section]:
@@ -81,6 +84,7 @@ def run(rounds: int) -> list[Section]:
             runtime_start.measure(_default_image(), rounds=rounds),
             # A new connection for each: the API server closes one that was idle through the suite before.
             exec_latency.measure(Api(KUBECONFIG), rounds=200),
+            ingress.measure(Api(KUBECONFIG)),
             footprint.measure(Api(KUBECONFIG)),
             writes.measure(Api(KUBECONFIG), sandboxes=5),
             *alone,
@@ -89,11 +93,11 @@ def run(rounds: int) -> list[Section]:
         pods.clean_up(Api(KUBECONFIG))
 
 
-def _race(rounds: int, *, previews: bool) -> Section:
+def _race(rounds: int) -> list[Section]:
     api = Api(KUBECONFIG)
     pods.prepare(api)
     try:
-        return race.measure(api, rounds=rounds, previews=previews)
+        return [race.measure(api, rounds=rounds, previews=previews) for previews in (False, True)]
     finally:
         pods.clean_up(Api(KUBECONFIG))
 

@@ -6,22 +6,17 @@ load the other.
 import asyncio
 import contextlib
 import http.client
-import json
 import os
 import re
-import signal
-import socket
 import subprocess
-import sys
 import tempfile
-import threading
 import time
-from collections.abc import Generator
 from dataclasses import dataclass
-from pathlib import Path
 
 import uvloop
 
+from tests.bench import preview_rig as rig
+from tests.bench.bodies import Place, down, echo, round_trips, up
 from tests.bench.stats import Row, Section, ms, p50, p99
 from tests.support.haproxy import HAProxy, free_port, program
 
@@ -30,35 +25,6 @@ SECONDS = 4
 ROUNDS = 3
 # Half of the goal
 RATE = 4000
-SIZE = 1 << 30
-PIECE = 1 << 20
-PROXY_CORE, LOAD_CORE = "0", "1"
-
-# No log, no file, no limit: the least that nginx can be.
-NGINX = """
-daemon off; worker_processes 1; pid {folder}/{name}.pid; error_log /dev/null crit;
-events {{ worker_connections 4096; }}
-http {{
-  access_log off; keepalive_requests 1000000000;
-  client_body_temp_path {folder}; proxy_temp_path {folder}; fastcgi_temp_path {folder};
-  uwsgi_temp_path {folder}; scgi_temp_path {folder};
-  {content}
-}}
-"""
-BACKEND = (
-    'server {{ listen 127.0.0.1:{port}; location / {{ return 200 "a small answer of a program\\n"; }} }}'
-)
-PROXY = """
-  upstream program {{ server 127.0.0.1:{backend}; keepalive 64; keepalive_requests 1000000000; }}
-  server {{
-    listen 127.0.0.1:{port};
-    location / {{
-      proxy_pass http://program; proxy_http_version 1.1; proxy_buffering off;
-      proxy_set_header Connection ""; proxy_set_header Host $http_host;
-      proxy_set_header X-Forwarded-For $remote_addr;
-    }}
-  }}
-"""
 
 
 @dataclass(frozen=True)
@@ -74,28 +40,26 @@ class Way:
 def measure() -> list[Section]:
     with contextlib.ExitStack() as stack:
         folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="sandpod-"))
-        large = stack.enter_context(_large())
-        direct, nginx = free_port(), free_port()
-        stack.enter_context(_nginx(folder, "backend", BACKEND.format(port=direct), core=LOAD_CORE))
-        content = PROXY.format(port=nginx, backend=direct)
-        proxy = stack.enter_context(_nginx(folder, "proxy", content, core=PROXY_CORE))
-        haproxy = HAProxy(Path(folder))
-        stack.callback(haproxy.kill)
-        _pin(haproxy.process.pid)
-        asyncio.run(haproxy.listening())
-        # It steers HAProxy from the other core: this is not what is measured.
-        _, hosts = stack.enter_context(_gateway(direct, large, folder, core=LOAD_CORE))
-        python, python_hosts = stack.enter_context(_gateway(direct, large, "", core=PROXY_CORE))
+        large = stack.enter_context(rig.large())
+        direct, plain = free_port(), free_port()
+        stack.enter_context(rig.nginx(folder, "backend", rig.BACKEND.format(port=direct), core=rig.LOAD_CORE))
+        content = rig.PROXY.format(port=plain, backend=direct)
+        nginx = stack.enter_context(rig.nginx(folder, "proxy", content, core=rig.PROXY_CORE))
+        one, hosts = stack.enter_context(rig.steered(direct, large, cores=(rig.PROXY_CORE,)))
+        both = (rig.PROXY_CORE, rig.LOAD_CORE)
+        two, hosts_of_two = stack.enter_context(rig.steered(direct, large, cores=both))
+        python, hosts_of_python = stack.enter_context(rig.gateway(direct, large, "", core=rig.PROXY_CORE))
         ways = [
             Way("directly", direct, "x"),
-            Way("nginx, `proxy_pass` with a pool", nginx, "x", proxy.pid),
-            Way("the gateway, by HAProxy", haproxy.port, hosts[0], haproxy.process.pid),
-            Way("the gateway's Python process alone", python.port, python_hosts[0], python.group),
+            Way("nginx, `proxy_pass` with a pool", plain, "x", nginx.pid),
+            Way("the gateway, by HAProxy", one.port, hosts[0], one.process.pid),
+            Way("the gateway's Python process alone", python.port, hosts_of_python[0], python.group),
+            Way("by HAProxy with two threads, on both cores", two.port, hosts_of_two[0], two.process.pid),
         ]
         return [
             _rates(ways),
             _latencies(ways[:3]),
-            _bodies(haproxy, hosts[1], Way("", python.port, python_hosts[1], python.group)),
+            *_bodies(large, one, hosts[1], Way("", python.port, hosts_of_python[1], python.group)),
         ]
 
 
@@ -104,10 +68,10 @@ def _rates(ways: list[Way]) -> Section:
     cost: dict[str, list[float]] = {}
     for _ in range(ROUNDS):
         for way in ways:
-            before = _cpu(way.group)
+            before = rig.cpu(way.group)
             requests, seconds = _wrk(way)
             found.setdefault(way.name, []).append(requests / seconds)
-            cost.setdefault(way.name, []).append((_cpu(way.group) - before) / requests)
+            cost.setdefault(way.name, []).append((rig.cpu(way.group) - before) / requests)
     least = p50(cost[ways[1].name])
     rows: list[Row] = []
     for way in ways:
@@ -126,7 +90,7 @@ def _rates(ways: list[Way]) -> Section:
 def _wrk(way: Way) -> tuple[int, float]:
     command = [program("wrk"), "-t1", f"-c{CONNECTIONS}", f"-d{SECONDS}s", "-H", f"Host: {way.host}"]
     text = subprocess.run(
-        ["taskset", "-c", LOAD_CORE, *command, f"http://127.0.0.1:{way.port}/"],
+        ["taskset", "-c", rig.LOAD_CORE, *command, f"http://127.0.0.1:{way.port}/"],
         check=True,
         stdout=subprocess.PIPE,
         text=True,
@@ -178,26 +142,39 @@ async def _paced(way: Way) -> list[float]:
                 took.append(time.perf_counter() - sent)
         writer.close()
 
-    os.sched_setaffinity(0, {int(LOAD_CORE)})
+    os.sched_setaffinity(0, {int(rig.LOAD_CORE)})
     await asyncio.gather(*(ask(number) for number in range(CONNECTIONS)))
     return took
 
 
-def _bodies(haproxy: HAProxy, host: str, python: Way) -> Section:
+def _bodies(direct: int, haproxy: HAProxy, host: str, python: Way) -> list[Section]:
+    """The program and the client share a core, and with the proxies' kernel threads the other one."""
+    places = {
+        "directly": (Place("127.0.0.1", direct, host), None),
+        "by HAProxy": (Place("127.0.0.1", haproxy.port, host), haproxy.process.pid),
+        "by the Python process": (Place("127.0.0.1", python.port, python.host), python.group),
+    }
     rows: list[Row] = []
-    pids = _group(haproxy.process.pid)
-    for what, transfer in (("down", _down), ("up", _up)):
-        _open(haproxy, host)
-        for pid in pids:
-            Path(f"/proc/{pid}/clear_refs").write_text("5")
-        before = sum(_memory(pid, "VmRSS") for pid in pids)
-        rate = transfer(haproxy.port, host)
-        more = sum(_memory(pid, "VmHWM") for pid in pids) - before
-        figure = f"{rate:.0f} MB/s, {more} MiB more RSS"
-        rows.append(Row(what=f"1 GiB {what}, by HAProxy", figure=figure, goal="≥ 300 MB/s, ≤ 32 MiB"))
-        rate = transfer(python.port, python.host)
-        rows.append(Row(what=f"1 GiB {what}, by the Python process", figure=f"{rate:.0f} MB/s"))
-    return Section(title="Previews: large bodies, on loopback", rows=rows)
+    for what, transfer in (("1 GiB down", down), ("1 GiB up", up), ("echoed by a WebSocket", echo)):
+        for name, (place, group) in places.items():
+            if name == "by HAProxy":
+                _open(haproxy, host)
+            before = rig.memory(group, "VmRSS", clear=True)
+            figure = f"{transfer(place) / 1e6:.0f} MB/s"
+            if group is not None:
+                figure += f", {rig.memory(group, 'VmHWM') - before} MiB more RSS"
+            goal = "≥ 300 MB/s, ≤ 32 MiB" if name == "by HAProxy" else ""
+            rows.append(Row(what=f"{what}, {name}", figure=figure, goal=goal))
+    _open(haproxy, host)
+    took = {name: round_trips(place) for name, (place, _) in places.items()}
+    trips = [
+        Row(what=name, figure=f"{ms(p50(values))} / {ms(p99(values))}", how="p50 / p99")
+        for name, values in took.items()
+    ]
+    return [
+        Section(title="Previews: large bodies, on loopback", rows=rows),
+        Section(title="Previews: a small message of a WebSocket and its echo, on loopback", rows=trips),
+    ]
 
 
 def _open(haproxy: HAProxy, host: str) -> None:
@@ -210,136 +187,3 @@ def _open(haproxy: HAProxy, host: str) -> None:
         connection.request("GET", "/", headers={"Host": host})
         connection.getresponse().read()
         connection.close()
-
-
-def _down(port: int, host: str) -> float:
-    connection = http.client.HTTPConnection("127.0.0.1", port)
-    connection.request("GET", "/large", headers={"Host": host})
-    began = time.perf_counter()
-    answer = connection.getresponse()
-    buffer, count = memoryview(bytearray(PIECE)), 0
-    while got := answer.readinto(buffer):
-        count += got
-    connection.close()
-    assert count == SIZE, (answer.status, count)
-    return SIZE / 1e6 / (time.perf_counter() - began)
-
-
-def _up(port: int, host: str) -> float:
-    connection = http.client.HTTPConnection("127.0.0.1", port)
-    began = time.perf_counter()
-    connection.putrequest("POST", "/", skip_host=True)
-    connection.putheader("Host", host)
-    connection.putheader("Content-Length", str(SIZE))
-    connection.endheaders()
-    piece = bytes(PIECE)
-    for _ in range(SIZE // PIECE):
-        connection.sock.sendall(piece)
-    answer = connection.getresponse()
-    assert answer.read() == str(SIZE).encode(), answer.status
-    connection.close()
-    return SIZE / 1e6 / (time.perf_counter() - began)
-
-
-@contextlib.contextmanager
-def _large() -> Generator[int]:
-    """A program that sends and takes 1 GiB from and to memory."""
-
-    def serve(client: socket.socket) -> None:
-        piece, buffer = bytes(PIECE), memoryview(bytearray(PIECE))
-        with client, contextlib.suppress(OSError):
-            data = b""
-            while b"\r\n\r\n" not in data:
-                data += client.recv(65_536)
-            head, _, body = data.partition(b"\r\n\r\n")
-            length = re.search(rb"(?i)\r\ncontent-length: (\d+)", head)
-            count, wanted = len(body), int(length[1]) if length else 0
-            while count < wanted:
-                count += client.recv_into(buffer)
-            answer = b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: "
-            if head.startswith(b"GET /large "):
-                client.sendall(answer + b"%d\r\n\r\n" % SIZE)
-                for _ in range(SIZE // PIECE):
-                    client.sendall(piece)
-            else:
-                text = str(count).encode()
-                client.sendall(answer + b"%d\r\n\r\n" % len(text) + text)
-
-    def accept(listening: socket.socket) -> None:
-        with contextlib.suppress(OSError):
-            while True:
-                threading.Thread(target=serve, args=(listening.accept()[0],), daemon=True).start()
-
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-        threading.Thread(target=accept, args=(listening,), daemon=True).start()
-        yield listening.getsockname()[1]
-        listening.shutdown(socket.SHUT_RDWR)
-
-
-@contextlib.contextmanager
-def _nginx(folder: str, name: str, content: str, *, core: str) -> "Generator[subprocess.Popen[bytes]]":
-    path = Path(folder) / f"{name}.conf"
-    path.write_text(NGINX.format(folder=folder, name=name, content=content))
-    command = ["taskset", "-c", core, program("nginx"), "-e", "/dev/null", "-p", folder, "-c", path]
-    with subprocess.Popen(command, start_new_session=True) as process:
-        yield process
-        _stop(process)
-
-
-@dataclass(frozen=True)
-class Running:
-    port: int
-    group: int
-
-
-@contextlib.contextmanager
-def _gateway(small: int, large: int, folder: str, *, core: str) -> Generator[tuple[Running, list[str]]]:
-    command = [sys.executable, "-m", "tests.bench.preview_gateway", str(small), str(large), folder]
-    with subprocess.Popen(
-        ["taskset", "-c", core, *command],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-    ) as process:
-        assert process.stdout is not None
-        told = json.loads(process.stdout.readline())
-        yield Running(told["port"], process.pid), told["hosts"]
-        _stop(process)
-
-
-def _stop(process: "subprocess.Popen[bytes]") -> None:
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGKILL)
-
-
-def _pin(group: int) -> None:
-    for pid in _group(group):
-        os.sched_setaffinity(pid, {int(PROXY_CORE)})
-
-
-def _group(leader: int) -> list[int]:
-    """The processes of a process group."""
-    found: list[int] = []
-    for path in Path("/proc").glob("[0-9]*"):
-        with contextlib.suppress(OSError):
-            if os.getpgid(int(path.name)) == leader:
-                found.append(int(path.name))
-    return found
-
-
-def _cpu(group: int | None) -> float:
-    """Seconds of all processes of a group."""
-    ticks = 0
-    for pid in [] if group is None else _group(group):
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-        ticks += int(fields[11]) + int(fields[12])
-    return ticks / os.sysconf("SC_CLK_TCK")
-
-
-def _memory(pid: int, entry: str) -> int:
-    """In MiB."""
-    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
-        if line.startswith(f"{entry}:"):
-            return int(line.split()[1]) // 1024
-    return 0

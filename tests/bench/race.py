@@ -18,7 +18,8 @@ SIDE_BY_SIDE = 4
 def measure(api: Api, *, rounds: int, previews: bool = False) -> Section:
     """Some sandboxes side by side, each alone with its requests: through the API server or to previews."""
     spec = PREVIEW_SPEC if previews else SPEC
-    names = [f"racer-{number}" for number in range(SIDE_BY_SIDE)]
+    kind = "visited" if previews else "asked"
+    names = [f"{kind}-{number}" for number in range(SIDE_BY_SIDE)]
     for name in names:
         api.request("POST", SANDBOXES, manifest(name, spec))
     for name in names:
@@ -30,8 +31,8 @@ def measure(api: Api, *, rounds: int, previews: bool = False) -> Section:
         api.request("DELETE", f"{SANDBOXES}/{name}")
     for failure in outcome.failures[:20]:
         print(failure)
-    where = "by preview URLs, " if previews else ""
-    return Section(title=f"falling asleep ({where}{outcome.rounds} rounds)", rows=_rows(outcome))
+    where = "by preview URLs" if previews else "through the API server"
+    return Section(title=f"Falling asleep, {where} ({outcome.rounds:,} rounds)", rows=_rows(outcome))
 
 
 def _url(api: Api, name: str) -> str:

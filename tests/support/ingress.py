@@ -16,15 +16,15 @@ from tests.support.waiting import eventually
 
 NAMESPACE = "e2e-ingress"
 DOMAIN = "sandpod.localhost"
-_NAME = "traefik"
-_LABELS = {"app.kubernetes.io/name": _NAME}
+NAME = "traefik"
+_LABELS = {"app.kubernetes.io/name": NAME}
 # Seconds after which somebody who has not answered never will.
 _SILENCE = 4
-_PORTS = {"http": 8000, "https": 8443}
+PORTS = {"http": 8000, "https": 8443}
 _DEFAULT_CERTIFICATE = {"certFile": "/tls/tls.crt", "keyFile": "/tls/tls.key"}
 _FILE = json.dumps({"tls": {"stores": {"default": {"defaultCertificate": _DEFAULT_CERTIFICATE}}}})
 _ARGUMENTS = (
-    *(f"--entryPoints.{name}.address=:{port}" for name, port in _PORTS.items()),
+    *(f"--entryPoints.{name}.address=:{port}" for name, port in PORTS.items()),
     "--entryPoints.https.http.tls=true",
     "--providers.kubernetesIngress=true",
     "--providers.file.filename=/tls/traefik.yaml",
@@ -110,12 +110,12 @@ def controller() -> Generator[Ingress]:
     apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
     try:
         apply(*_objects(image, authority))
-        kubectl("-n", NAMESPACE, "rollout", "status", f"deployment/{_NAME}", "--timeout=60s")
+        kubectl("-n", NAMESPACE, "rollout", "status", f"deployment/{NAME}", "--timeout=60s")
         found = _found(authority.pem)
         eventually(lambda: _answers(found), timeout=30)
         yield found
     finally:
-        kubectl("delete", "ingressclass", _NAME, "--ignore-not-found")
+        kubectl("delete", "ingressclass", NAME, "--ignore-not-found")
         kubectl("delete", "clusterrole,clusterrolebinding", NAMESPACE, "--ignore-not-found")
         kubectl("delete", "namespace", NAMESPACE, "--wait=false", "--ignore-not-found")
 
@@ -128,16 +128,16 @@ def _answers(ingress: Ingress) -> bool:
 
 
 def _found(authority: str) -> Ingress:
-    service, pods = get("service", _NAME, "-n", NAMESPACE), get("pods", "-n", NAMESPACE)
+    service, pods = get("service", NAME, "-n", NAMESPACE), get("pods", "-n", NAMESPACE)
     ports = {port["name"]: port["nodePort"] for port in service["spec"]["ports"]}
     return Ingress(pods["items"][0]["status"]["hostIP"], ports["http"], ports["https"], authority)
 
 
 def _objects(image: str, authority: Authority) -> list[Json]:
     pair = authority.issue(f"*.{DOMAIN}", dns=(f"*.{DOMAIN}",))
-    here: Json = {"name": _NAME, "namespace": NAMESPACE, "labels": _LABELS}
+    here: Json = {"name": NAME, "namespace": NAMESPACE, "labels": _LABELS}
     everywhere: Json = {"name": NAMESPACE, "labels": _LABELS}
-    account: Json = {"kind": "ServiceAccount", "name": _NAME, "namespace": NAMESPACE}
+    account: Json = {"kind": "ServiceAccount", "name": NAME, "namespace": NAMESPACE}
     role: Json = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": NAMESPACE}
     files = {"tls.crt": pair.certificate, "tls.key": pair.key, "traefik.yaml": _FILE}
     return [
@@ -163,7 +163,7 @@ def _objects(image: str, authority: Authority) -> list[Json]:
         {
             "apiVersion": "networking.k8s.io/v1",
             "kind": "IngressClass",
-            "metadata": {"name": _NAME, "labels": _LABELS},
+            "metadata": {"name": NAME, "labels": _LABELS},
             "spec": {"controller": "traefik.io/ingress-controller"},
         },
         {
@@ -173,7 +173,7 @@ def _objects(image: str, authority: Authority) -> list[Json]:
             "spec": {
                 "type": "NodePort",
                 "selector": _LABELS,
-                "ports": [{"name": name, "port": port} for name, port in _PORTS.items()],
+                "ports": [{"name": name, "port": port} for name, port in PORTS.items()],
             },
         },
         {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": here, "spec": _deployment(image)},
@@ -186,10 +186,10 @@ def _may(group: str, *resources: str) -> Json:
 
 def _deployment(image: str) -> Json:
     container: Json = {
-        "name": _NAME,
+        "name": NAME,
         "image": image,
         "args": list(_ARGUMENTS),
-        "ports": [{"name": name, "containerPort": port} for name, port in _PORTS.items()],
+        "ports": [{"name": name, "containerPort": port} for name, port in PORTS.items()],
         "readinessProbe": {"httpGet": {"path": "/ping", "port": "http"}, "periodSeconds": 1},
         "volumeMounts": [{"name": "tls", "mountPath": "/tls", "readOnly": True}],
         "resources": {"requests": {"cpu": "50m", "memory": "64Mi"}},
@@ -199,9 +199,9 @@ def _deployment(image: str) -> Json:
         "template": {
             "metadata": {"labels": _LABELS},
             "spec": {
-                "serviceAccountName": _NAME,
+                "serviceAccountName": NAME,
                 "containers": [container],
-                "volumes": [{"name": "tls", "secret": {"secretName": _NAME}}],
+                "volumes": [{"name": "tls", "secret": {"secretName": NAME}}],
             },
         },
     }
