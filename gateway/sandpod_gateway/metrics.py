@@ -45,6 +45,8 @@ class Histogram:
 
 _COUNTERS: Final = {
     "requests_total": "Requests by the status of their answer.",
+    "requests_malformed_total": "Requests that HAProxy refused to read.",
+    "audit_lines_lost_total": "Lines of HAProxy's audit log that nobody took fast enough.",
     "wakes_requested_total": "Wakes that were asked for by the annotation.",
     "wakes_failed_total": "Attempts to write that annotation that failed.",
     "wait_refusals_total": "Requests refused because their sandbox could not take them, by cause.",

@@ -32,7 +32,9 @@ def is_own(request: web.BaseRequest, own: str) -> bool:
     if request.method not in _SAFE or hdrs.UPGRADE in request.headers:
         # Every browser sends an Origin with these.
         return False
-    # An image or a script of ours in somebody else's page has no Origin. Browsers that do not send this
-    # either are left with SameSite.
-    site = request.headers.get("Sec-Fetch-Site", "none")
-    return site in ("same-origin", "none") or request.headers.get("Sec-Fetch-Mode") == "navigate"
+    # An image, a script or a frame of ours in somebody else's page has no Origin. Browsers that do not send
+    # this either are left with SameSite.
+    if request.headers.get("Sec-Fetch-Site", "none") in ("same-origin", "none"):
+        return True
+    followed = (request.headers.get("Sec-Fetch-Mode"), request.headers.get("Sec-Fetch-Dest"))
+    return followed == ("navigate", "document")

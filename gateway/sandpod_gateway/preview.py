@@ -119,6 +119,7 @@ class Previews:
                     host=request.headers[hdrs.HOST].encode(),
                     source=exchange.source,
                     scheme=scheme,
+                    traceparent=exchange.traceparent,
                     credentials_are_ours=for_us,
                 ),
                 upgrade=upgrade,

@@ -11,7 +11,7 @@ from .headers import HOP_BY_HOP, NOT_TO_CLIENT_PREFIXES, RawHeaders, lines, valu
 # Proof of a login at this host. The prefix makes browsers keep it to this one host.
 COOKIE: Final = "__Host-sandpod"
 
-_NOT_TO_APP: Final = HOP_BY_HOP | {b"cookie", b"expect", b"forwarded", b"host", b"x-real-ip"}
+_NOT_TO_APP: Final = HOP_BY_HOP | {b"cookie", b"expect", b"forwarded", b"host", b"traceparent", b"x-real-ip"}
 _NOT_TO_APP_PREFIXES: Final = (b"x-forwarded-", b"x-sandpod-")
 _NOT_TO_CLIENT: Final = HOP_BY_HOP | {b"set-cookie"}
 # Characters of a URL's path, query and fragment. A second slash or a backslash at its beginning would make
@@ -23,7 +23,13 @@ _REFERRER: Final = b"Referrer-Policy: no-referrer\r\n"
 
 
 def to_app(
-    headers: RawHeaders, *, host: bytes, source: str, scheme: str, credentials_are_ours: bool
+    headers: RawHeaders,
+    *,
+    host: bytes,
+    source: str,
+    scheme: str,
+    traceparent: str,
+    credentials_are_ours: bool,
 ) -> list[bytes]:
     """`host` as the client wrote it. `credentials_are_ours`: what Authorization holds was meant for the
     gateway, and opens more than this program.
@@ -38,6 +44,7 @@ def to_app(
         b"X-Forwarded-For: " + source.encode() + b"\r\n",
         b"X-Forwarded-Host: " + host + b"\r\n",
         b"X-Forwarded-Proto: " + scheme.encode() + b"\r\n",
+        b"Traceparent: " + traceparent.encode() + b"\r\n",
     ]
 
 

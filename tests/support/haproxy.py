@@ -22,13 +22,13 @@ from sandpod_gateway.fastpath.path import FastPath
 from sandpod_gateway.leases import Leases
 from sandpod_gateway.metrics import Metrics
 from sandpod_gateway.proxy import Runtime
-from sandpod_gateway.routes import ExposedPort, Route, RouteTable
+from sandpod_gateway.routes import ExposedPort, Key, Route, RouteTable
 
 Json = dict[str, Any]
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "gateway/haproxy"
-KEY = ("default", "hello")
+KEY: Key = ("default", "hello")
 PORT = ExposedPort(port=8000, private=False, token_version=1)
 HOST = "8000-hello-aaaaaaaaaaaaaaaaaaaa.sandpod.localhost"
 READ_SECONDS = 10.0
@@ -217,15 +217,17 @@ class World:
         if not self.grants:
             raise PodLeaving("going to sleep")
 
-    async def open(self, host: str = HOST) -> None:
+    async def open(self, host: str = HOST, *, key: Key = KEY) -> None:
         """As after a request that was served in Python; returns when HAProxy knows of it."""
+        if self.table.get(key) is None:
+            self.table.put(key, self.route)
         before = len(self.pod.heads)
         async with asyncio.timeout(READ_SECONDS):
             while True:
                 await self.leases.ensure(pod_uid="p", address=self.runtime.address, credential="c")
                 self.fast.served(
                     host=host,
-                    key=KEY,
+                    key=key,
                     route=self.route,
                     port=PORT,
                     runtime=self.runtime,

@@ -19,6 +19,8 @@ _ENTRY: Final = re.compile(r"^0x[0-9a-f]+: key=(?P<host>\S+) (?P<data>.*)$", re.
 _SESSION: Final = re.compile(r"^(?P<id>0x[0-9a-f]+): ", re.MULTILINE)
 _SERVER: Final = re.compile(r"^ +server=pod \(id=\d+\) addr=(?P<address>\S+)", re.MULTILINE)
 
+_LOST: Final = re.compile(r"^DroppedLogs: (?P<count>\d+)$", re.MULTILINE)
+
 
 class Unavailable(Exception):
     """HAProxy has not done what was asked, or nobody knows whether it has."""
@@ -60,6 +62,15 @@ class Admin:
     async def answered(self) -> dict[str, int]:
         """Answers of pods by the class of their code, since HAProxy was started."""
         return codes_in((await self._do("show stat pods 4 1"))[0])
+
+    async def refused(self) -> int:
+        """Requests that were none, or could be read in two ways, since HAProxy was started."""
+        return refused_in((await self._do("show stat web 1 -1"))[0])
+
+    async def lost_lines(self) -> int:
+        """Lines of the audit log that nobody took fast enough, since HAProxy was started."""
+        found = _LOST.search((await self._do("show info"))[0])
+        return int(found["count"]) if found else 0
 
     async def cut(self, addresses: Iterable[str]) -> None:
         """Ends what is under way to these."""
@@ -126,13 +137,19 @@ def sessions_to(text: str, *, addresses: set[str]) -> list[str]:
 
 def codes_in(text: str) -> dict[str, int]:
     """Of `show stat`: the one row of the server for pods."""
-    lines = [line for line in text.splitlines() if line.strip()]
-    if len(lines) < 2:
-        return {}
-    names = lines[0].removeprefix("# ").split(",")
-    rows = (dict(zip(names, line.split(","), strict=False)) for line in lines[1:])
-    for row in rows:
-        if row.get("svname") == "pod":
-            counts = {f"{digit}xx": row.get(f"hrsp_{digit}xx", "") for digit in range(1, 6)}
-            return {name: int(value) for name, value in counts.items() if value.isdigit()}
-    return {}
+    row = _row(text, "pod")
+    counts = {f"{digit}xx": row.get(f"hrsp_{digit}xx", "") for digit in range(1, 6)}
+    return {name: int(value) for name, value in counts.items() if value.isdigit()}
+
+
+def refused_in(text: str) -> int:
+    """Of `show stat`: the one row of a frontend."""
+    row = _row(text, "FRONTEND")
+    return sum(int(row[name]) for name in ("ereq", "dreq") if row.get(name, "").isdigit())
+
+
+def _row(text: str, name: str) -> dict[str, str]:
+    head, *lines = [line for line in text.splitlines() if line.strip()] or [""]
+    names = head.removeprefix("# ").split(",")
+    rows = (dict(zip(names, line.split(","), strict=False)) for line in lines)
+    return next((row for row in rows if row.get("svname") == name), {})

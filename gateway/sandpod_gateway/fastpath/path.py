@@ -11,6 +11,7 @@ import asyncio
 import contextlib
 import logging
 import time
+from collections import Counter
 from collections.abc import Callable
 from typing import Final
 
@@ -62,7 +63,8 @@ class FastPath:
         # By the pod's UID, when its last renewal began
         self._renewed: dict[str, float] = {}
         self._woken = asyncio.Event()
-        self._answered: dict[str, int] = {}
+        # What HAProxy has counted since it was started
+        self._totals: dict[tuple[str, ...], int] = {}
         self._counted = 0.0
         self._said = ""
 
@@ -74,7 +76,10 @@ class FastPath:
         self, *, host: str, key: Key, route: Route, port: ExposedPort, runtime: Runtime, address: Address
     ) -> None:
         """A request for this host has just been answered from there. Costs nothing when the host is open."""
-        if port.private or (len(self._entries) >= MOST and host not in self._entries):
+        if port.private:
+            return
+        if len(self._entries) >= MOST and host not in self._entries:
+            self._make_room(key[0])
             return
         if (known := self._entries.get(host)) is not None:
             if known.runtime.pod_uid == runtime.pod_uid and not known.shut:
@@ -92,6 +97,19 @@ class FastPath:
         self._entries[host] = entry
         entry.watching = asyncio.create_task(self._watch(entry))
         self._woken.set()
+
+    def _make_room(self, namespace: str) -> None:
+        """Whoever has the most gives one of them up for a namespace that has fewer. It is gone by the next
+        request for this host.
+        """
+        shares = Counter(entry.key[0] for entry in self._entries.values())
+        greediest, most = shares.most_common(1)[0]
+        if most <= shares[namespace] + 1:
+            return
+        theirs = (each for each in self._entries.values() if each.key[0] == greediest and not each.shut)
+        if idlest := min(theirs, key=lambda each: (each.traffic.streams, each.moved), default=None):
+            idlest.shut = True
+            self._woken.set()
 
     async def run(self) -> None:
         begun = False
@@ -197,14 +215,16 @@ class FastPath:
         if self._clock() - self._counted < _COUNT_SECONDS:
             return
         self._counted = self._clock()
-        answered = await self._admin.answered()
-        for code, total in answered.items():
-            before = self._answered.get(code, 0)
-            # Less than before: it was started anew.
-            self._metrics.count(
-                "requests_total", total - before if total >= before else total, door="fast", code=code
-            )
-        self._answered = answered
+        for code, total in (await self._admin.answered()).items():
+            self._count_up("requests_total", total, door="fast", code=code)
+        self._count_up("requests_malformed_total", await self._admin.refused())
+        self._count_up("audit_lines_lost_total", await self._admin.lost_lines())
+
+    def _count_up(self, name: str, total: int, **labels: str) -> None:
+        before = self._totals.get((name, *labels.values()), 0)
+        # Less than before: it was started anew.
+        self._metrics.count(name, total - before if total >= before else total, **labels)
+        self._totals[name, *labels.values()] = total
 
     async def _watch(self, entry: Entry) -> None:
         with self._table.changes(entry.key) as changed:
@@ -220,7 +240,9 @@ class FastPath:
     def _drop(self, entry: Entry) -> None:
         if entry.watching is not None:
             entry.watching.cancel()
-        self._entries.pop(entry.host, None)
+        # Another one may have its host by now.
+        if self._entries.get(entry.host) is entry:
+            del self._entries[entry.host]
         if all(each.runtime.pod_uid != entry.runtime.pod_uid for each in self._entries.values()):
             self._renewed.pop(entry.runtime.pod_uid, None)
 

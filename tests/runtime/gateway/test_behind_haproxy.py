@@ -52,14 +52,48 @@ async def test_a_preview_that_is_in_use_does_not_pass_the_python_process(
                 return
 
 
-async def test_a_port_that_is_taken_back_is_closed_everywhere(gateway: Harness, haproxy: HAProxy) -> None:
+async def carried(gateway: Harness, haproxy: HAProxy) -> str:
+    """The host of a preview, once HAProxy carries it."""
     await gateway.raw_runtime()
     await gateway.expose("hello", {"port": 8080})
     host = gateway.preview_host("hello")
-    await gateway.program(echo)
     async with asyncio.timeout(20):
         while not (await haproxy.admin.answered())["2xx"]:
             await haproxy.get(host=host)
+    return host
+
+
+@pytest.mark.parametrize("upgrade", ["", "Upgrade: websocket\r\n"], ids=["request", "WebSocket"])
+async def test_an_open_preview_opens_nothing_beside_it(
+    gateway: Harness, haproxy: HAProxy, upgrade: str
+) -> None:
+    program = await gateway.raw_program()
+    host = await carried(gateway, haproxy)
+    label, _, domain = host.partition(".")
+    token = label[-20:]
+    before = len(program.received)
+
+    for other in (
+        *(f"{port}-hello-{token}" for port in ("08080", "+8080", "18080", "8081", "3000")),
+        f"8080-other-{token}",
+        f"8080-hello-{token[1:]}{token[0]}",
+        f"x-{label}",
+    ):
+        answer = await haproxy.get(host=f"{other}.{domain}", headers=upgrade)
+        assert answer.split()[1] in (b"400", b"404"), (other, answer)
+
+    await gateway.expose("hello", {"port": 8080, "access": "Private"})
+    async with asyncio.timeout(5):
+        while (answer := await haproxy.get(host=host, headers=upgrade)).split()[1] != b"401":
+            # Until it is out of HAProxy's map
+            assert answer.split()[1] == b"200"
+            before = len(program.received)
+    assert len(program.received) == before
+
+
+async def test_a_port_that_is_taken_back_is_closed_everywhere(gateway: Harness, haproxy: HAProxy) -> None:
+    await gateway.program(echo)
+    host = await carried(gateway, haproxy)
 
     await gateway.expose("hello", {"port": 9999})
 

@@ -6,11 +6,11 @@ import asyncio
 import dataclasses
 import signal
 import socket
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 
 import pytest
 import pytest_asyncio
-from sandpod_gateway.fastpath.admin import Unavailable
+from sandpod_gateway.fastpath.admin import Admin, Unavailable
 from sandpod_gateway.routes import ExposedPort
 
 from tests.support.haproxy import HOST, KEY, PORT, World, until, world
@@ -133,6 +133,31 @@ async def test_nothing_new_goes_to_a_pod_that_leaves(fast: World, change: dict[s
     writer.write(b"still here")
     assert await reader.readexactly(10) == b"still here"
     writer.close()
+
+
+async def test_a_host_that_is_opened_again_while_it_is_closed_stays_open(
+    fast: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await fast.open()
+    next_route = dataclasses.replace(fast.route, pod_uid="next")
+    next_runtime = dataclasses.replace(fast.runtime, pod_uid="next")
+    remove, closed = Admin.remove, asyncio.Event()
+
+    async def while_it_is_opened(admin: Admin, hosts: Iterable[str]) -> None:
+        monkeypatch.setattr(Admin, "remove", remove)
+        await fast.leases.ensure(pod_uid="next", address=next_runtime.address, credential="c")
+        fast.fast.served(
+            host=HOST, key=KEY, route=next_route, port=PORT, runtime=next_runtime, address=fast.address
+        )
+        await remove(admin, hosts)
+        closed.set()
+
+    monkeypatch.setattr(Admin, "remove", while_it_is_opened)
+    fast.table.put(KEY, next_route)
+
+    async with asyncio.timeout(SOON):
+        await closed.wait()
+    await answered_by(fast, b"pod")
 
 
 async def test_another_port_of_the_same_sandbox_is_not_cut(fast: World) -> None:

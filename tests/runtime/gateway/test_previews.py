@@ -12,6 +12,8 @@ from sandpod_gateway.preview_headers import COOKIE
 from tests.support.gateway_harness import Harness, until
 from tests.support.gateway_previews import echo, exposed
 
+TRACE = f"00-{'a' * 32}-{'b' * 16}-01"
+
 
 async def test_the_address_opens_the_program_and_its_path_is_passed_on_as_it_is(gateway: Harness) -> None:
     host = await exposed(gateway)
@@ -63,6 +65,7 @@ async def test_the_program_learns_who_came_how_and_cannot_be_lied_to_about_it(ga
             "X-Sandpod-Credential": "x",
             "Authorization": "Bearer of-the-app",
             "Cookie": f"a=1; {COOKIE}=secret; b=2",
+            "Traceparent": TRACE,
         },
     )
 
@@ -75,8 +78,24 @@ async def test_the_program_learns_who_came_how_and_cannot_be_lied_to_about_it(ga
             b"X-Forwarded-For: 127.0.0.1",
             f"X-Forwarded-Host: {host}:8080".encode(),
             b"X-Forwarded-Proto: http",
+            f"Traceparent: {TRACE}".encode(),
         )
     )
+
+
+@pytest.mark.parametrize("said", [None, "nonsense", f"00-{'0' * 32}-{'1' * 16}-00"])
+async def test_the_program_gets_the_trace_that_the_audit_log_names(
+    gateway: Harness, said: str | None
+) -> None:
+    host = await exposed(gateway)
+    program = await gateway.raw_program()
+
+    await gateway.preview("GET", host=host, headers={"Traceparent": said} if said else {})
+
+    traces = [line for line in program.head() if line.lower().startswith(b"traceparent:")]
+    assert traces == [b"Traceparent: 00-%b-%b-00" % tuple(traces[0].split(b"-")[1:3])]
+    await until(lambda: bool(gateway.audit_lines()))
+    assert gateway.audit_lines()[-1]["traceId"].encode() == traces[0].split(b"-")[1]
 
 
 async def test_a_referrer_policy_of_the_program_itself_stands(gateway: Harness) -> None:

@@ -119,7 +119,12 @@ async def test_a_cookie_counts_for_requests_of_its_own_pages_only(gateway: Harne
 
     own = {**cookie, "Origin": f"http://{host}"}
     assert (await gateway.preview("POST", host=host, headers=own)).status == 200
-    link = {**cookie, "Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate"}
+    link = {
+        **cookie,
+        "Sec-Fetch-Site": "cross-site",
+        "Sec-Fetch-Mode": "navigate",
+        "Sec-Fetch-Dest": "document",
+    }
     assert (await gateway.preview("GET", host=host, headers=link)).status == 200
 
 

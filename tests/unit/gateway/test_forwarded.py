@@ -7,6 +7,7 @@ from aiohttp.test_utils import make_mocked_request
 from sandpod_gateway.forwarded import Sender, sender_of
 from sandpod_gateway.origins import is_own, origin_of
 
+ELSEWHERE = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate"}
 TRUSTED = (ip_network("10.0.0.0/8"), ip_network("fd00::/8"))
 
 
@@ -58,7 +59,10 @@ def test_an_origin_is_written_as_browsers_write_it() -> None:
         ("GET", {}, True),
         ("GET", {"Sec-Fetch-Site": "none"}, True),
         ("GET", {"Sec-Fetch-Site": "same-origin"}, True),
-        ("GET", {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate"}, True),
+        ("GET", {**ELSEWHERE, "Sec-Fetch-Dest": "document"}, True),
+        # A frame in a neighbour's page, whose visitor clicks on what he does not see
+        ("GET", {**ELSEWHERE, "Sec-Fetch-Dest": "iframe"}, False),
+        ("GET", ELSEWHERE, False),
         ("GET", {"Sec-Fetch-Site": "same-site", "Sec-Fetch-Mode": "cors"}, False),
         ("GET", {"Upgrade": "websocket"}, False),
         ("GET", {"Origin": "https://other.example"}, False),

@@ -1,0 +1,136 @@
+"""What one client, one sandbox and one namespace can hold of HAProxy, and that others find room."""
+
+import asyncio
+import contextlib
+import resource
+import socket
+from collections.abc import AsyncIterator
+
+import pytest
+import pytest_asyncio
+from sandpod_gateway.fastpath import path
+
+from tests.support.haproxy import HOST, World, until, world
+
+SOON = 10.0
+IDLE, SOURCES = 10_000, 10
+
+
+@pytest_asyncio.fixture
+async def fast() -> AsyncIterator[World]:
+    async with world() as built:
+        yield built
+
+
+async def test_one_source_cannot_take_all_connections() -> None:
+    async with world(SANDPOD_CONNECTIONS_PER_SOURCE="4") as fast:
+        idle = [await asyncio.open_connection("127.0.0.1", fast.haproxy.port) for _ in range(4)]
+
+        with contextlib.suppress(ConnectionResetError):
+            assert await fast.haproxy.get() == b""
+        assert not fast.python.heads
+
+        for _, writer in idle:
+            writer.close()
+        async with asyncio.timeout(SOON):
+            while not fast.python.heads:
+                # Until HAProxy has seen that they are closed
+                with contextlib.suppress(ConnectionResetError):
+                    await fast.haproxy.get()
+
+
+async def test_requests_to_one_port_of_a_sandbox_are_bounded() -> None:
+    async with world(SANDPOD_REQUESTS_PER_SANDBOX="1") as fast:
+        await fast.open()
+        waiting = asyncio.create_task(fast.haproxy.get("/wait"))
+        await until(lambda: len(fast.pod.heads) == 1)
+
+        assert (await fast.haproxy.get()).startswith(b"HTTP/1.1 429 ")
+
+        fast.pod.release.set()
+        assert (await waiting).endswith(b"pod")
+
+
+async def test_requests_to_the_sandboxes_of_one_namespace_are_bounded_together() -> None:
+    another, elsewhere = f"another-{HOST}", f"elsewhere-{HOST}"
+    async with world(SANDPOD_REQUESTS_PER_NAMESPACE="1") as fast:
+        await fast.open()
+        await fast.open(another)
+        await fast.open(elsewhere, key=("team-b", "hello"))
+        waiting = asyncio.create_task(fast.haproxy.get("/wait"))
+        await until(lambda: len(fast.pod.heads) == 1)
+
+        answer = await fast.haproxy.get(host=another)
+        assert answer.startswith(b"HTTP/1.1 429 ")
+        assert b"namespace" in answer
+        assert (await fast.haproxy.get(host=elsewhere)).endswith(b"pod")
+
+        fast.pod.release.set()
+        assert (await waiting).endswith(b"pod")
+
+
+async def test_a_head_that_drips_is_not_waited_for() -> None:
+    async with world(SANDPOD_HEAD_SECONDS="1") as fast:
+        reader, writer = await asyncio.open_connection("127.0.0.1", fast.haproxy.port)
+        writer.write(b"GET / HTTP/1.1\r\nX: ")
+        dripping = asyncio.create_task(_drip(writer))
+        async with asyncio.timeout(SOON):
+            assert (await reader.read()).startswith(b"HTTP/1.1 408 ")
+        dripping.cancel()
+        writer.close()
+
+
+async def _drip(writer: asyncio.StreamWriter) -> None:
+    with contextlib.suppress(ConnectionError):
+        while True:
+            writer.write(b"x")
+            await writer.drain()
+            await asyncio.sleep(0.05)
+
+
+async def test_a_flood_of_headers_ends_before_it_fills_the_memory(fast: World) -> None:
+    await fast.open()
+    head = f"GET / HTTP/1.1\r\nHost: {HOST}\r\n".encode()
+
+    for flood in (b"X: " + b"x" * 40_000 + b"\r\n", b"X: x\r\n" * 1000):
+        reader, writer = await asyncio.open_connection("127.0.0.1", fast.haproxy.port)
+        with contextlib.suppress(ConnectionError):
+            writer.write(head + flood + b"\r\n")
+            async with asyncio.timeout(SOON):
+                assert (await reader.read()).startswith(b"HTTP/1.1 400 ")
+        writer.close()
+
+    assert not fast.pod.heads + fast.python.heads
+
+
+async def test_thousands_of_idle_connections_of_many_sources_are_in_nobodys_way(fast: World) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    await fast.open()
+    idle: list[socket.socket] = []
+    try:
+        for number in range(IDLE):
+            idle.append(socket.socket())
+            idle[-1].bind((f"127.0.0.{2 + number % SOURCES}", 0))
+            idle[-1].connect(("127.0.0.1", fast.haproxy.port))
+            if number % 500 == 0:
+                assert (await fast.haproxy.get()).endswith(b"\r\n\r\npod")
+
+        for _ in range(50):
+            assert (await fast.haproxy.get()).endswith(b"\r\n\r\npod")
+    finally:
+        for each in idle:
+            each.close()
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+async def test_a_namespace_that_has_all_places_gives_one_up_for_another(
+    fast: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(path, "MOST", 2)
+    await fast.open()
+    await fast.open(f"another-{HOST}")
+
+    await fast.open(f"elsewhere-{HOST}", key=("team-b", "hello"))
+
+    assert fast.fast.hosts == 2
