@@ -30,7 +30,7 @@ runtime: venv ## The tests of a real runtime on loopback
 fuzz: venv ## Odd requests to every endpoint of a real runtime (N=20000, SEED=1 to repeat a run)
 	@.venv/bin/python -m tests.fuzz $(or $(N),20000) $(if $(SEED),--seed $(SEED))
 
-fuzz-previews: venv ## Malformed requests to the previews' port of a real gateway (N=50000, SEED=1 to repeat a run)
+fuzz-previews: venv ## Malformed requests to previews, by Python and by HAProxy (N=50000 each, SEED=1 to repeat a run)
 	@.venv/bin/python -m tests.fuzz.previews $(or $(N),50000) $(if $(SEED),--seed $(SEED))
 
 e2e: install ## The tests on a kind cluster

@@ -1,5 +1,6 @@
-"""A run of malformed requests against the previews' port of a gateway of its own: what it answers, what
-reaches the program behind it, and what is left afterwards. `python -m tests.fuzz.previews` is one.
+"""A run of malformed requests against the previews' port of a gateway of its own, by its Python process or by
+HAProxy: what it answers, what reaches the program behind it, and what is left afterwards.
+`python -m tests.fuzz.previews` is one of each.
 """
 
 import argparse
@@ -8,14 +9,17 @@ import contextlib
 import random
 import re
 import sys
+import tempfile
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import uvloop
 
 from tests.fuzz.malformed import request
 from tests.support.gateway_harness import Harness, harness, until
+from tests.support.haproxy import FOLDER, HAProxy
 from tests.support.recorder import Recorder
 
 AT_ONCE = 64
@@ -32,20 +36,27 @@ class Report:
     # By the status of the first answer; 0 is none at all
     answers: Counter[int] = field(default_factory=Counter[int])
     passed_on: int = 0
+    # By HAProxy alone
+    carried: int = 0
     failures: list[str] = field(default_factory=list[str])
 
 
-async def run(built: Harness, *, count: int, seed: int) -> Report:
+async def run(built: Harness, *, count: int, seed: int, haproxy: HAProxy | None = None) -> Report:
     """`built` is not started yet. Raises when the gateway does not serve or let go afterwards."""
+    shared: dict[str, str] = {}
+    if haproxy is not None:
+        await haproxy.listening()
+        shared = {"sockets": str(haproxy.folder), "haproxy_map": str(FOLDER / "hosts.map")}
     program = Recorder()
     async with await program.listen():
         # Nothing is to be refused for coming too fast.
-        await built.start(source_requests_per_second=1e6, source_burst=10**6)
+        await built.start(source_requests_per_second=1e6, source_burst=10**6, **shared)
         built.programs["10.0.0.1", 8080] = program.port
         runtime = await built.raw_runtime()
         await built.expose("hello", {"port": 8080})
         host = built.preview_host("hello").encode()
         hosts = [host, host, host, b"8080-hello-" + b"a" * 20 + b".sandpod.localhost", b"sandpod.example"]
+        port = haproxy.port if haproxy is not None else built.gateway.http_port or 0
         before = len(asyncio.all_tasks())
         report = Report()
         numbers = iter(range(count))
@@ -53,7 +64,7 @@ async def run(built: Harness, *, count: int, seed: int) -> Report:
         async def worker() -> None:
             for number in numbers:
                 data = request(random.Random(f"{seed}/{number}"), hosts=hosts)
-                answer = await _sent(data, port=built.gateway.http_port or 0)
+                answer = await _sent(data, port=port)
                 _judge(report, f"request {number} of seed {seed}", data, answer)
 
         await asyncio.gather(*(worker() for _ in range(AT_ONCE)))
@@ -61,9 +72,15 @@ async def run(built: Harness, *, count: int, seed: int) -> Report:
         # Those that were sent on have a method and a path; what else there is was never meant.
         odd = [line for line, _ in program.take() if not _LINE.fullmatch(line)]
         report.failures += [f"the program got {line[:100]!r}" for line in odd[:SHOWN]]
-        if (await built.preview("GET", host=host.decode())).status != 200:
+        if haproxy is not None:
+            report.carried = sum((await haproxy.admin.answered()).values())
+            # Raises when a line is none: somebody has written into it.
+            assert all(line["audit"] == "fast" for line in haproxy.audit_lines())
+        good = b"GET / HTTP/1.1\r\nHost: " + host + b"\r\nConnection: close\r\n\r\n"
+        if not (await _sent(good, port=port)).startswith(b"HTTP/1.1 200 "):
             report.failures.append("the gateway does not serve any more")
-        await until(_nothing_left(before, program, runtime.serving), seconds=20)
+        if haproxy is None:  # which keeps connections to the gateway
+            await until(_nothing_left(before, program, runtime.serving), seconds=20)
         await program.close()
         return report
 
@@ -98,9 +115,16 @@ def _nothing_left(before: int, program: Recorder, runtime: set[asyncio.Task[None
     return check
 
 
-async def _main(count: int, seed: int) -> Report:
+async def _main(count: int, seed: int, *, by_haproxy: bool) -> Report:
     async with harness() as built:
-        return await run(built, count=count, seed=seed)
+        if not by_haproxy:
+            return await run(built, count=count, seed=seed)
+        with tempfile.TemporaryDirectory(prefix="sandpod-") as folder:
+            haproxy = HAProxy(Path(folder))
+            try:
+                return await run(built, count=count, seed=seed, haproxy=haproxy)
+            finally:
+                haproxy.kill()
 
 
 def main() -> int:
@@ -108,15 +132,18 @@ def main() -> int:
     parser.add_argument("count", type=int, nargs="?", default=50_000)
     parser.add_argument("--seed", type=int, default=random.randrange(10**6))
     chosen = parser.parse_args()
-    print(f"seed {chosen.seed}", flush=True)
-    report = uvloop.run(_main(chosen.count, chosen.seed))
-    print(
-        f"{report.requests} requests, {report.passed_on} of them passed on; answers: {dict(report.answers)}"
-    )
-    for failure in report.failures:
-        print(f"FAILED {failure}", file=sys.stderr)
-    print("nothing failed" if not report.failures else f"{len(report.failures)} failed")
-    return 1 if report.failures else 0
+    failed = 0
+    for by_haproxy in (False, True):
+        print(f"seed {chosen.seed}, by {'HAProxy' if by_haproxy else 'the Python process'}", flush=True)
+        report = uvloop.run(_main(chosen.count, chosen.seed, by_haproxy=by_haproxy))
+        carried = f", {report.carried} of these by HAProxy alone" if by_haproxy else ""
+        print(f"{report.requests} requests, {report.passed_on} of them passed on{carried}")
+        print(f"answers: {dict(sorted(report.answers.items()))}")
+        for failure in report.failures:
+            print(f"FAILED {failure}", file=sys.stderr)
+        failed += len(report.failures)
+    print("nothing failed" if not failed else f"{failed} failed")
+    return 1 if failed else 0
 
 
 if __name__ == "__main__":
