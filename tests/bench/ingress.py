@@ -26,7 +26,7 @@ def measure(api: Api) -> Section:
     spec: Json = {"keepAlive": True, "ports": [{"port": PORT}], "processes": [process]}
     api.request("POST", on.SANDBOXES, on.manifest(NAME, spec))
     status = eventually(lambda: _running(api), timeout=60)
-    url = status["ports"][0]["url"]
+    url: str = status["ports"][0]["url"]
     host = urlsplit(url).netloc
     with ingress.controller() as controller:
         eventually(lambda: _is_served(controller.preview(url)), timeout=60)

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import json
 import os
+import resource
 import signal
 import socket
 import subprocess
@@ -63,8 +64,10 @@ def nginx(folder: str, name: str, content: str, *, core: str) -> "Generator[subp
     path.write_text(NGINX.format(folder=folder, name=name, content=content))
     command = ["taskset", "-c", core, program("nginx"), "-e", "/dev/null", "-p", folder, "-c", path]
     with subprocess.Popen(command, start_new_session=True) as process:
-        yield process
-        _stop(process)
+        try:
+            yield process
+        finally:
+            _stop(process)
 
 
 @dataclass(frozen=True)
@@ -84,9 +87,11 @@ def gateway(small: int, large: int, folder: str, *, core: str) -> Generator[tupl
         start_new_session=True,
     ) as process:
         assert process.stdout is not None
-        told = json.loads(process.stdout.readline())
-        yield Running(told["port"], process.pid), told["hosts"]
-        _stop(process)
+        try:
+            told = json.loads(process.stdout.readline())
+            yield Running(told["port"], process.pid), told["hosts"]
+        finally:
+            _stop(process)
 
 
 def _stop(process: "subprocess.Popen[bytes]") -> None:
@@ -100,10 +105,12 @@ def steered(small: int, large: int, *, cores: tuple[str, ...]) -> "Generator[tup
     measured.
     """
     with tempfile.TemporaryDirectory(prefix="sandpod-") as folder:
+        before = os.sched_getaffinity(0)
+        os.sched_setaffinity(0, {int(core) for core in cores})
+        # Whatever it starts inherits the cores.
         haproxy = HAProxy(Path(folder), SANDPOD_THREADS=str(len(cores)))
+        os.sched_setaffinity(0, before)
         try:
-            for pid in group(haproxy.process.pid):
-                os.sched_setaffinity(pid, {int(core) for core in cores})
             asyncio.run(haproxy.listening())
             with gateway(small, large, folder, core=LOAD_CORE) as (_, hosts):
                 yield haproxy, hosts
@@ -111,7 +118,28 @@ def steered(small: int, large: int, *, cores: tuple[str, ...]) -> "Generator[tup
             haproxy.kill()
 
 
-def group(leader: int) -> list[int]:
+@contextlib.contextmanager
+def idle(count: int, *, port: int, host: str) -> Generator[None]:
+    """So many connections of ten addresses, each of which has been answered once and is kept."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    connections: list[socket.socket] = []
+    try:
+        for number in range(count):
+            connections.append(socket.socket())
+            connections[-1].bind((f"127.0.0.{2 + number % 10}", 0))
+            connections[-1].connect(("127.0.0.1", port))
+            connections[-1].sendall(f"GET / HTTP/1.1\r\nHost: {host}\r\n\r\n".encode())
+            answer = connections[-1].recv(65_536)
+            assert answer.startswith(b"HTTP/1.1 200 "), (number, answer)
+        yield
+    finally:
+        for each in connections:
+            each.close()
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def members(leader: int) -> list[int]:
     """The processes of a process group."""
     found: list[int] = []
     for path in Path("/proc").glob("[0-9]*"):
@@ -124,7 +152,7 @@ def group(leader: int) -> list[int]:
 def cpu(group: int | None) -> float:
     """Seconds of all processes of a group."""
     ticks = 0
-    for pid in [] if group is None else group(group):
+    for pid in [] if group is None else members(group):
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
         ticks += int(fields[11]) + int(fields[12])
     return ticks / os.sysconf("SC_CLK_TCK")
@@ -133,7 +161,7 @@ def cpu(group: int | None) -> float:
 def memory(group: int | None, entry: str, *, clear: bool = False) -> int:
     """Of all processes of a group, in MiB; `clear` lets the highest begin anew."""
     total = 0
-    for pid in [] if group is None else group(group):
+    for pid in [] if group is None else members(group):
         if clear:
             Path(f"/proc/{pid}/clear_refs").write_text("5")
         for line in Path(f"/proc/{pid}/status").read_text().splitlines():

@@ -152,4 +152,4 @@ def _row(text: str, name: str) -> dict[str, str]:
     head, *lines = [line for line in text.splitlines() if line.strip()] or [""]
     names = head.removeprefix("# ").split(",")
     rows = (dict(zip(names, line.split(","), strict=False)) for line in lines)
-    return next((row for row in rows if row.get("svname") == name), {})
+    return next((row for row in rows if row.get("svname") == name), dict[str, str]())
