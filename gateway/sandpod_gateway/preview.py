@@ -170,11 +170,13 @@ class Previews:
         """None when a program that has yet to start was waited for: now it may be there. One that has
         listened before and has ended is not waited for.
         """
+        # As of now: it may begin to listen, and answer somebody else, before we hear that it did not.
+        has_ended = self._listening.has_been_seen(order.runtime.pod_uid, target.port.port)
         try:
             return await self._proxy.forward(body, order, exchange)
         except NobodyListens:
             left = patience.left(min(self._port_wait, self._longest(body.request)))
-            if left <= 0 or self._listening.has_been_seen(order.runtime.pod_uid, target.port.port):
+            if left <= 0 or has_ended:
                 raise
             with self._resolver.standing(target.key):
                 await self._listening.wait(address, seconds=left)

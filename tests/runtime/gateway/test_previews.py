@@ -8,6 +8,7 @@ import aiohttp
 import pytest
 from aiohttp import web
 from sandpod_gateway.preview_headers import COOKIE
+from sandpod_gateway.proxy import Proxy, Runtime
 
 from tests.support.gateway_harness import Harness, until
 from tests.support.gateway_previews import echo, exposed
@@ -156,6 +157,31 @@ async def test_a_request_waits_for_a_program_that_is_just_starting(gateway: Harn
     await until(lambda: runtime.leases >= 2)
     await gateway.program(echo, place=place)
     assert (await waiting).body == b"GET /x"
+
+
+async def test_a_program_that_begins_to_listen_just_then_is_not_taken_for_one_that_has_ended(
+    gateway: Harness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await gateway.raw_runtime()
+    place = gateway.not_listening()
+    await gateway.expose("hello", {"port": 8080})
+    host = gateway.preview_host("hello")
+    refused, answered, is_awake = asyncio.Event(), asyncio.Event(), Proxy.is_awake
+
+    async def is_awake_after_a_while(proxy: Proxy, runtime: Runtime) -> bool:
+        refused.set()
+        await answered.wait()
+        return await is_awake(proxy, runtime)
+
+    monkeypatch.setattr(Proxy, "is_awake", is_awake_after_a_while)
+    first = asyncio.create_task(gateway.preview("GET", "/first", host=host))
+    await refused.wait()
+    await gateway.program(echo, place=place)
+    assert (await gateway.preview("GET", "/second", host=host)).body == b"GET /second"
+
+    answered.set()
+
+    assert (await first).body == b"GET /first"
 
 
 async def test_a_paused_sandbox_is_said_to_be_and_not_woken(gateway: Harness) -> None:
