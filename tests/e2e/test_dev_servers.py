@@ -1,12 +1,14 @@
 """Development servers of others in a sandbox, opened by their preview URLs: what they need beyond pages, such
-as hot reload, forms that are guarded against forgery, kernels behind a WebSocket.
+as hot reload, forms that are guarded against forgery, kernels and terminals behind a WebSocket.
 """
 
 import contextlib
 import json
 import re
 import uuid
+from collections.abc import AsyncGenerator
 from pathlib import Path
+from typing import Any
 
 import aiohttp
 import httpx
@@ -20,7 +22,7 @@ from tests.support.sandboxes import Sandbox, Sandboxes
 from tests.support.waiting import eventually
 
 HERE = Path(__file__).parent / "dev_servers"
-VITE, DJANGO, JUPYTER = 5173, 8000, 8888
+VITE, NEXT, DJANGO, JUPYTER = 5173, 3001, 8000, 8888
 SECRET = "only-for-tests"
 
 
@@ -30,7 +32,7 @@ def text(path: str) -> str:
 
 @pytest.fixture(scope="module")
 def box(shared_sandbox: Sandboxes) -> Sandbox:
-    ports = [{"port": port} for port in (VITE, DJANGO, JUPYTER)]
+    ports = [{"port": port} for port in (VITE, NEXT, DJANGO, JUPYTER)]
     return shared_sandbox("box", keepAlive=True, ports=ports).wait()
 
 
@@ -84,6 +86,38 @@ async def test_a_browser_shows_a_change_without_loading_the_page_again(
     write(api, box, "vite/main.js", text("vite/main.js"))
 
 
+async def test_next_tells_of_a_change_by_its_websocket(
+    box: Sandbox, api: httpx.Client, ingress: Ingress
+) -> None:
+    page = "next/pages/index.js"
+    files = {name.removeprefix("next/"): text(name) for name in ("next/next.config.js", page)}
+    upload(api, box, "next", node_modules(HERE / "next"), files=files)
+    command = f"node node_modules/next/dist/bin/next dev --hostname 0.0.0.0 --port {NEXT}"
+    start(api, box, command, cwd="/workspace/next", env={"NEXT_TELEMETRY_DISABLED": "1"})
+    preview = opened(ingress, box, NEXT)
+    with preview.client() as client:
+        assert "the first word" in client.get("/").text
+        for origin, status in ((preview.url.rstrip("/"), 200), ("https://evil.example", 403)):
+            script = client.get("/_next/static/chunks/main.js", headers={"Origin": origin})
+            assert script.status_code == status
+
+    async def told(socket: aiohttp.ClientWebSocketResponse, action: str) -> dict[str, Any]:
+        while (message := await socket.receive_json(timeout=60)).get("action") != action:
+            pass
+        return message
+
+    headers = {"Host": preview.host, "Origin": preview.url.rstrip("/")}
+    async with (
+        aiohttp.ClientSession(headers=headers) as session,
+        session.ws_connect(preview.at("/_next/webpack-hmr", scheme="ws")) as socket,
+    ):
+        before = await told(socket, "sync")
+        write(api, box, page, text(page).replace("first", "second"))
+        assert (await told(socket, "built"))["hash"] != before["hash"]
+        async with session.get(preview.at("/")) as answer:
+            assert "the second word" in await answer.text()
+
+
 def test_django_takes_a_form_and_reloads_itself(box: Sandbox, api: httpx.Client, ingress: Ingress) -> None:
     packages = site_packages(HERE / "django/requirements.lock")
     upload(api, box, "django", packages, files={"page.py": text("django/page.py")})
@@ -105,7 +139,8 @@ def test_django_takes_a_form_and_reloads_itself(box: Sandbox, api: httpx.Client,
         eventually(lambda: "again from Django" in client.get("/").text, timeout=30)
 
 
-async def test_a_kernel_of_jupyter_computes(box: Sandbox, api: httpx.Client, ingress: Ingress) -> None:
+@pytest.fixture(scope="module")
+def jupyter(box: Sandbox, api: httpx.Client, ingress: Ingress) -> Preview:
     packages = site_packages(HERE / "jupyter/requirements.lock")
     upload(api, box, "jupyter", packages, files={})
     options = f"--ip=0.0.0.0 --port={JUPYTER} --no-browser --ServerApp.allow_remote_access=True"
@@ -115,28 +150,56 @@ async def test_a_kernel_of_jupyter_computes(box: Sandbox, api: httpx.Client, ing
         box,
         f"python3 -m jupyter_server {options} --IdentityProvider.token={SECRET}",
         cwd="/workspace/jupyter",
-        env={"PYTHONPATH": site, "JUPYTER_PATH": f"{site}/share/jupyter"},
+        env={
+            "PYTHONPATH": site,
+            "JUPYTER_PATH": f"{site}/share/jupyter",
+            "JUPYTER_CONFIG_PATH": f"{site}/etc/jupyter",
+        },
     )
-    preview = opened(ingress, box, JUPYTER, path="/api")
-    headers = {
-        "Host": preview.host,
-        "Origin": preview.url.rstrip("/"),
-        "Authorization": f"token {SECRET}",
-    }
+    return opened(ingress, box, JUPYTER, path="/api")
+
+
+@contextlib.asynccontextmanager
+async def logged_in(jupyter: Preview) -> AsyncGenerator[aiohttp.ClientSession]:
+    origin, token = jupyter.url.rstrip("/"), f"token {SECRET}"
+    headers = {"Host": jupyter.host, "Origin": origin, "Authorization": token}
     async with aiohttp.ClientSession(headers=headers) as session:
-        async with session.post(preview.at("/api/kernels"), json={"name": "python3"}) as answer:
+        yield session
+
+
+async def test_a_kernel_of_jupyter_computes(jupyter: Preview) -> None:
+    async with logged_in(jupyter) as session:
+        async with session.post(jupyter.at("/api/kernels"), json={"name": "python3"}) as answer:
             assert answer.status == 201, await answer.text()
             kernel = (await answer.json())["id"]
         path = f"/api/kernels/{kernel}/channels?session_id={uuid.uuid4().hex}"
-        async with session.ws_connect(preview.at(path, scheme="ws")) as socket:
+        async with session.ws_connect(jupyter.at(path, scheme="ws")) as socket:
             await socket.send_json(execute("6 * 7"))
             while True:
                 message = json.loads(await socket.receive_str(timeout=60))
                 if message["msg_type"] == "execute_result":
                     break
         assert message["content"]["data"]["text/plain"] == "42"
-        async with session.delete(preview.at(f"/api/kernels/{kernel}")) as answer:
+        async with session.delete(jupyter.at(f"/api/kernels/{kernel}")) as answer:
             assert answer.status == 204
+
+
+async def test_a_terminal_of_jupyter_runs_a_shell_until_it_exits(jupyter: Preview) -> None:
+    async with logged_in(jupyter) as session:
+        async with session.post(jupyter.at("/api/terminals")) as answer:
+            assert answer.status == 200, await answer.text()
+            name = (await answer.json())["name"]
+        path = jupyter.at(f"/terminals/websocket/{name}", scheme="ws")
+        async with session.ws_connect(path) as socket:
+            assert await socket.receive_json(timeout=60) == ["setup", {}]
+            await socket.send_json(["set_size", 31, 97])
+            await socket.send_json(["stdin", "stty size; exit\r"])
+            shown = ""
+            while (message := await socket.receive_json(timeout=60))[0] == "stdout":
+                shown += message[1]
+            assert "31 97" in shown
+            assert message == ["disconnect", 1]
+            assert (await socket.receive(timeout=60)).type is aiohttp.WSMsgType.CLOSE
 
 
 def execute(code: str) -> dict[str, object]:
