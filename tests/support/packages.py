@@ -21,13 +21,13 @@ def node_modules(folder: Path) -> Path:
     return place / "node_modules"
 
 
-def site_packages(lock: Path) -> Path:
-    """What a lock file of pip's names, from PyPI, for the Python of our image."""
-    place = _place("pip", lock)
+def site_packages(lock: Path, *, python: str = "3.11") -> Path:
+    """What a lock file of pip's names, from PyPI, for this version of Python: by itself, our image's."""
+    place = _place(f"pip-{python}", lock)
     if not (place / "complete").exists():
         shutil.rmtree(place, ignore_errors=True)
         place.mkdir(parents=True)
-        target = ("--target", str(place / "site"), "--python-version", "3.11", "--only-binary=:all:")
+        target = ("--target", str(place / "site"), "--python-version", python, "--only-binary=:all:")
         pip = (sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check")
         _run(*pip, *target, "--no-deps", "--require-hashes", "-r", str(lock), folder=place)
         (place / "complete").touch()
