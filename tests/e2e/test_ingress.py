@@ -5,6 +5,7 @@ the other way round.
 import asyncio
 import contextlib
 import hashlib
+import os
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 
 import aiohttp
@@ -16,6 +17,7 @@ from tests.support.ingress import Ingress, Preview
 from tests.support.preview_boxes import PORT, opened, program_in
 from tests.support.preview_program import CONTENT
 from tests.support.sandboxes import Sandbox, Sandboxes
+from tests.support.waiting import eventually
 
 SIZE = 1 << 28
 FORGED = {
@@ -96,6 +98,44 @@ async def test_a_websocket_echoes(preview: Preview, scheme: str) -> None:
             assert await socket.receive_str(timeout=20) == text
 
 
+async def test_a_websocket_has_a_protocol_compression_pings_and_messages_of_any_size(
+    preview: Preview,
+) -> None:
+    await heard(preview)
+    async with (
+        session(preview) as client,
+        client.ws_connect(
+            preview.at("/socket", scheme="ws"), protocols=("one.v1", "two.v2"), compress=15, autoping=False
+        ) as socket,
+    ):
+        assert (socket.protocol, socket.compress) == ("two.v2", 15)
+        for size in (0, 1, 125, 126, 65_535, 65_536, 1 << 20):
+            message = os.urandom(size)
+            await socket.send_bytes(message)
+            assert await socket.receive_bytes(timeout=20) == message
+        await socket.ping(b"are you there?")
+        pong, ping = await socket.receive(timeout=20), await socket.receive(timeout=20)
+        assert (pong.type, pong.data) == (aiohttp.WSMsgType.PONG, b"are you there?")
+        assert (ping.type, ping.data) == (aiohttp.WSMsgType.PING, b"and you?")
+        await socket.pong(b"here")
+        await socket.close(code=4001, message=b"bye")
+        assert socket.close_code == 4001
+    assert await heard(preview) == ["pong: here", "closed: 4001 bye"]
+
+
+async def test_a_program_closes_a_websocket_with_a_code_of_its_own(preview: Preview) -> None:
+    async with session(preview) as client, client.ws_connect(preview.at("/socket", scheme="ws")) as socket:
+        await socket.send_str("close")
+        closed = await socket.receive(timeout=20)
+        assert (closed.type, closed.data, closed.extra) == (aiohttp.WSMsgType.CLOSE, 4000, "as you say")
+
+
+async def heard(preview: Preview) -> list[str]:
+    """Pongs and closes that the program got since the last time."""
+    async with session(preview) as client, client.get(preview.at("/heard")) as answer:
+        return await answer.json(content_type=None)
+
+
 async def test_events_arrive_one_by_one(preview: Preview) -> None:
     async with session(preview) as client, client.get(preview.at("/events")) as stream:
         assert stream.content_type == "text/event-stream"
@@ -106,7 +146,9 @@ async def test_events_arrive_one_by_one(preview: Preview) -> None:
         assert await stream.content.read() == b""
 
 
-async def test_a_long_poll_is_answered_when_there_is_something(preview: Preview) -> None:
+async def test_a_long_poll_is_held_while_others_are_answered_until_there_is_something(
+    preview: Preview, heads: Heads
+) -> None:
     async with session(preview) as client, asyncio.TaskGroup() as tasks:
 
         async def poll() -> bytes:
@@ -114,6 +156,10 @@ async def test_a_long_poll_is_answered_when_there_is_something(preview: Preview)
                 return await answer.read()
 
         waiting = tasks.create_task(poll())
+        await asyncio.to_thread(eventually, lambda: any("GET /poll " in head for head in heads.take()))
+        async with client.get(preview.at("/content")) as other:
+            assert await other.read() == CONTENT
+        assert not waiting.done()
         await say(preview, client, "news")
         assert await waiting == b"news"
 
@@ -137,6 +183,19 @@ async def test_whoever_waits_for_100_gets_it(preview: Preview) -> None:
         assert (await answer.json(content_type=None))["size"] == 7
 
 
+def test_trailers_arrive_behind_the_answer(preview: Preview) -> None:
+    """By HAProxy. The Python process, which has a preview's first requests, passes on what is before them."""
+    request = f"GET /trailers HTTP/1.1\r\nHost: {preview.host}\r\nConnection: close\r\n\r\n".encode()
+
+    def come() -> bool:
+        head, _, body = (answer := preview.raw(request).lower()).partition(b"\r\n\r\n")
+        assert head.startswith(b"http/1.1 200 "), answer
+        assert body in (b"5\r\nhello\r\n0\r\n\r\n", b"5\r\nhello\r\n0\r\nx-sum: 5d41\r\n\r\n"), answer
+        return b"x-sum" in body
+
+    eventually(come)
+
+
 def test_a_range_is_a_part(preview: Preview) -> None:
     with preview.client(Range="bytes=10-19") as client:
         answer = client.get("/content")
@@ -157,13 +216,6 @@ def test_the_methods_are_the_programs(preview: Preview) -> None:
             answer = client.request(method, "/")
             assert answer.json()["head"].startswith(f"{method} / "), answer.text
             assert answer.headers["allow"] == "GET, POST, OPTIONS"
-
-
-def test_grpc_web_passes(preview: Preview) -> None:
-    with preview.client(**{"Content-Type": "application/grpc-web+proto", "X-Grpc-Web": "1"}) as client:
-        answer = client.post("/grpc-web", content=b"\0\0\0\0\0")
-    assert answer.headers["content-type"] == "application/grpc-web+proto"
-    assert answer.content == b"\0\0\0\0\5hello\x80\0\0\0\x0fgrpc-status:0\r\n"
 
 
 def test_large_headers_pass_within_the_bound(preview: Preview) -> None:

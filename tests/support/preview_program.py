@@ -14,9 +14,13 @@ from collections.abc import AsyncIterator
 CONTENT = bytes(range(256)) * 4
 PIECE = bytes(1 << 16)
 WEBSOCKET = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
+CLOSE, PING, PONG = 8, 9, 10
+WITH_TRAILERS = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\nX-Sum: 5d41\r\n\r\n"
 
-# The heads of all requests since somebody asked for them, as they came.
+# Until somebody asks for them: the heads of all requests, as they came,
 heads: list[str] = []
+# and the pongs and closes of WebSockets.
+heard: list[str] = []
 # What a test says here, streams and polls of others pass on.
 said: "asyncio.Queue[bytes]" = asyncio.Queue()
 
@@ -35,9 +39,9 @@ async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> 
     head = await reader.readuntil(b"\r\n\r\n")
     target = head.split(b"\r\n")[0].split(b" ")[1]
     path, _, query = target.decode("latin-1").partition("?")
-    if path == "/heads":
-        reply(writer, json.dumps(heads).encode())
-        heads.clear()
+    if (kept := {"/heads": heads, "/heard": heard}.get(path)) is not None:
+        reply(writer, json.dumps(kept).encode())
+        kept.clear()
         return True
     heads.append(head.decode("latin-1"))
     if header(head, "upgrade").lower() == "websocket":
@@ -54,8 +58,8 @@ async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> 
         await large(int(query), writer)
     elif path == "/content":
         content(head, writer)
-    elif path == "/grpc-web":
-        await grpc_web(head, reader, writer)
+    elif path == "/trailers":
+        writer.write(WITH_TRAILERS)
     else:
         await describe(head, reader, writer)
     return header(head, "connection").lower() != "close"
@@ -84,13 +88,6 @@ def content(head: bytes, writer: asyncio.StreamWriter) -> None:
     where = f"Content-Range: bytes {first}-{last}/{len(CONTENT)}"
     status, more = ("206 Partial Content", (where,)) if ranged else ("200 OK", ())
     reply(writer, CONTENT[first : last + 1], status, *more, without_body=head.startswith(b"HEAD "))
-
-
-async def grpc_web(head: bytes, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    await body_of(head, reader)
-    message, trailer = b"\0\0\0\0\5hello", b"grpc-status:0\r\n"
-    framed = message + b"\x80" + struct.pack(">I", len(trailer)) + trailer
-    reply(writer, framed, "200 OK", "Content-Type: application/grpc-web+proto")
 
 
 async def describe(head: bytes, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -144,23 +141,53 @@ async def body(
 
 
 async def websocket(head: bytes, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """Echoes frames of any length, until one that closes."""
+    """Echoes messages of any length, compressed ones as they are, until one side closes. On a text message
+    `close` that is this one, with a code of its own.
+    """
     key = header(head, "sec-websocket-key").encode()
     accept = base64.b64encode(hashlib.sha1(key + WEBSOCKET).digest()).decode()
-    upgrade = "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
-    writer.write(f"{upgrade}Sec-WebSocket-Accept: {accept}\r\n\r\n".encode())
+    lines = ["HTTP/1.1 101 Switching Protocols", "Upgrade: websocket", "Connection: Upgrade"]
+    lines.append(f"Sec-WebSocket-Accept: {accept}")
+    if protocols := header(head, "sec-websocket-protocol"):
+        lines.append(f"Sec-WebSocket-Protocol: {protocols.split(',')[-1].strip()}")
+    if "permessage-deflate" in header(head, "sec-websocket-extensions"):
+        lines.append("Sec-WebSocket-Extensions: permessage-deflate")
+    writer.write("\r\n".join([*lines, "", ""]).encode())
     while True:
-        first, second = await reader.readexactly(2)
-        size = second & 127
-        extended = {126: 2, 127: 8}.get(size, 0)
-        length = await reader.readexactly(extended)
-        size = int.from_bytes(length, "big") if extended else size
-        mask = await reader.readexactly(4)
-        data = bytes(byte ^ mask[index % 4] for index, byte in enumerate(await reader.readexactly(size)))
-        writer.write(bytes([first, second & 127]) + length + data)
-        await writer.drain()
-        if first & 15 == 8:
+        first, data = await frame(reader)
+        kind = first & 15
+        if kind == PING:
+            writer.write(framed(0x80 | PONG, data) + framed(0x80 | PING, b"and you?"))
+        elif kind == PONG:
+            heard.append(f"pong: {data.decode()}")
+        elif kind == CLOSE:
+            heard.append(f"closed: {int.from_bytes(data[:2], 'big')} {data[2:].decode()}")
+            writer.write(framed(first, data))
             return
+        elif data == b"close":
+            writer.write(framed(0x80 | CLOSE, (4000).to_bytes(2, "big") + b"as you say"))
+        else:
+            writer.write(framed(first, data))
+        await writer.drain()
+
+
+async def frame(reader: asyncio.StreamReader) -> "tuple[int, bytes]":
+    """Its first byte, and what it carries."""
+    first, second = await reader.readexactly(2)
+    size = second & 127
+    if extended := {126: 2, 127: 8}.get(size, 0):
+        size = int.from_bytes(await reader.readexactly(extended), "big")
+    mask, masked = await reader.readexactly(4), await reader.readexactly(size)
+    whole = int.from_bytes((mask * (size // 4 + 1))[:size], "big")
+    return first, (int.from_bytes(masked, "big") ^ whole).to_bytes(size, "big")
+
+
+def framed(first: int, data: bytes) -> bytes:
+    size = len(data)
+    if size < 126:
+        return bytes([first, size]) + data
+    length = b"\x7e" + struct.pack(">H", size) if size < 1 << 16 else b"\x7f" + struct.pack(">Q", size)
+    return bytes([first]) + length + data
 
 
 async def main() -> None:

@@ -137,6 +137,38 @@ async def test_websockets_pass_both_ways(gateway: Harness) -> None:
         assert (await ws.receive()).data == "cba"
 
 
+async def test_trailers_of_an_answer_end_here_and_the_next_answer_is_whole(gateway: Harness) -> None:
+    host = await exposed(gateway)
+    head = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n"
+    await gateway.raw_program(answer=head + b"Trailer: X-Sum\r\n\r\n2\r\nok\r\n0\r\nX-Sum: 444b\r\n\r\n")
+    reader, writer = await asyncio.open_connection("127.0.0.1", gateway.gateway.http_port)
+    for _ in range(2):
+        writer.write(f"GET / HTTP/1.1\r\nHost: {host}\r\n\r\n".encode())
+        assert b"trailer" not in (await reader.readuntil(b"\r\n\r\n")).lower()
+        assert await reader.readuntil(b"\r\n\r\n") == b"2\r\nok\r\n0\r\n\r\n"
+    writer.close()
+
+
+async def test_a_poll_is_held_while_others_are_answered(gateway: Harness) -> None:
+    held, news = asyncio.Event(), asyncio.Event()
+
+    async def program(request: web.BaseRequest) -> web.StreamResponse:
+        if request.path == "/poll":
+            held.set()
+            await news.wait()
+        return web.Response(text=request.path)
+
+    host = await exposed(gateway)
+    await gateway.program(program)
+    poll = asyncio.create_task(gateway.preview("GET", "/poll", host=host))
+    await held.wait()
+
+    assert (await gateway.preview("GET", "/other", host=host)).body == b"/other"
+    assert not poll.done()
+    news.set()
+    assert (await poll).body == b"/poll"
+
+
 async def test_a_port_on_which_nobody_listens_is_said_to_people_and_programs(gateway: Harness) -> None:
     host = await exposed(gateway)
 
