@@ -109,13 +109,24 @@ def hosts(head: str) -> list[str]:
     return [line[5:].strip() for line in head.split("\r\n") if line.lower().startswith("host:")]
 
 
+def may_arrive(found: list[str], *, answered: int) -> int:
+    """What the program took for a request was one to the ingress controller, too, and has an answer. Only the
+    head in front may have come without one, before what follows it turned out to be no body.
+    """
+    return answered if any("hidden" in head.split(" ")[1] for head in found) else max(1, answered)
+
+
+def way(head: str) -> str:
+    """On which it came through the gateway: HAProxy writes names of headers in small letters."""
+    return "HAProxy" if "\r\nx-forwarded-for:" in head else "Python"
+
+
 def test_no_request_is_smuggled_past_the_ingress_and_the_gateway(preview: Preview) -> None:
     answers, heads = throw(preview, PROBES)
-    # What the program took for one more request was one to the ingress controller, too, and has an answer.
     smuggled = {
-        name: (answers[name][:300], found)
+        name: (answers[name][:300], [(way(head), head) for head in found])
         for name, found in heads.items()
-        if len(found) > max(1, answers[name].count(OK))
+        if len(found) > may_arrive(found, answered=answers[name].count(OK))
     }
     assert smuggled == {}
     for found in heads.values():
