@@ -10,7 +10,10 @@ lint-imports --no-logo >/dev/null || lint-imports --no-logo
 pyright
 
 has() { command -v "$1" >/dev/null || { echo "not checked: $2 ($1 is not installed)" >&2; return 1; }; }
-if has shellcheck "the shell scripts"; then git ls-files -z '*.sh' .ci/run | xargs -0 shellcheck --severity=warning --external-sources; fi
+shellcheck=$(command -v shellcheck || hack/tools/debian.sh shellcheck || echo shellcheck)
+if has "$shellcheck" "the shell scripts"; then
+  git ls-files -z '*.sh' .ci/run gateway/haproxy/run | xargs -0 "$shellcheck" --severity=warning --external-sources
+fi
 if has helm "the chart"; then
   helm lint --quiet --strict charts/sandpod
   # The branches that the defaults leave out have to render too.

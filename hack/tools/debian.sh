@@ -1,11 +1,13 @@
 #!/usr/bin/env bash
-# debian.sh haproxy | nginx | wrk: a program of Debian's without installing it, which would start it as a service, too: its
-# package and the libraries that the machine lacks, unpacked in the cache. Prints where it is. For tests and benchmarks.
+# debian.sh haproxy | nginx | shellcheck | wrk: a program of Debian's without installing it, which would start it as a
+# service, too: its package and the libraries that the machine lacks, unpacked in the cache. Prints where it is. For tests,
+# benchmarks and lint.
 set -euo pipefail
 . "$(dirname "$0")/../cluster/lib.sh"
 case $1 in
   haproxy) packages="haproxy liblua5.3-0 libopentracing-c-wrapper0 libopentracing1" path=usr/sbin/haproxy ;;
   nginx) packages="nginx" path=usr/sbin/nginx ;;
+  shellcheck) packages="shellcheck" path=usr/bin/shellcheck ;;
   wrk) packages="wrk libluajit-5.1-2" path=usr/bin/wrk ;;
   *) die "no such program here: $1" ;;
 esac
