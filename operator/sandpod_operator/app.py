@@ -13,6 +13,7 @@ from sandpod_crds.kube import Kube
 
 from .bootstrap import find_runtime_mount, installation_key, wait_until_installed
 from .certificates import Certificates
+from .cluster import Cluster
 from .drains import Drains
 from .enforcement import Detector
 from .events import Recorder
@@ -20,6 +21,7 @@ from .execute import Executor
 from .gauges import add_gauges
 from .health import Health, serve
 from .kinds import POOL, SANDBOX, TEMPLATE, Kind
+from .metered import Metered
 from .metrics import Metrics
 from .objects import Json, key_of
 from .observations import Answer, Errand, Key
@@ -73,35 +75,35 @@ class App:
         return self._kube.host
 
     async def start(self) -> None:
-        kube = self._kube = await Kube.connect()
-        await wait_until_installed(kube)
-        key = await installation_key(kube, self._settings)
+        cluster = await self._connect()
+        await wait_until_installed(cluster)
+        key = await installation_key(cluster, self._settings)
         installation = Installation(
             settings=self._settings,
             version=__version__,
             key=key,
-            runtime_mount=await find_runtime_mount(kube, self._settings),
+            runtime_mount=await find_runtime_mount(cluster, self._settings),
         )
         runtimes = self._runtimes = RuntimeClient(
             key=key,
             answered=self._answered,
             metrics=self.metrics,
             now=utc_now,
-            is_there=whereabouts(kube),
+            is_there=whereabouts(cluster),
         )
-        recorder = Recorder(cluster=kube, instance=os.uname().nodename, metrics=self.metrics, now=utc_now)
+        recorder = Recorder(cluster=cluster, instance=os.uname().nodename, metrics=self.metrics, now=utc_now)
         detector = Detector(
-            cluster=kube, settings=self._settings, clock=self._clock, changed=self._look_at_all
+            cluster=cluster, settings=self._settings, clock=self._clock, changed=self._look_at_all
         )
         pools = self._pools = Pools(
-            cluster=kube,
+            cluster=cluster,
             store=self.store,
             metrics=self.metrics,
             now=utc_now,
             changed=self._refill,
         )
         executor = Executor(
-            cluster=kube,
+            cluster=cluster,
             store=self.store,
             teller=recorder,
             asker=runtimes,
@@ -120,7 +122,7 @@ class App:
             now=utc_now,
         )
         pool_reconciler = PoolReconciler(
-            cluster=kube,
+            cluster=cluster,
             store=self.store,
             queue=self.pool_queue,
             pools=pools,
@@ -129,14 +131,15 @@ class App:
             now=utc_now,
         )
         resync = self._resync = Resync(
-            cluster=kube,
+            cluster=cluster,
             store=self.store,
             queue=self.queue,
             pool_queue=self.pool_queue,
+            metrics=self.metrics,
             clock=self._clock,
         )
         self._protection = Protection(
-            cluster=kube,
+            cluster=cluster,
             store=self.store,
             enabled=self._settings.protect_from_drain,
             synced=lambda: resync.synced,
@@ -164,14 +167,27 @@ class App:
         self._spawn("drain protection", self._protection.run())
         patience = timedelta(seconds=self._settings.protect_from_drain_seconds)
         if self._settings.protect_from_drain and patience:
-            drains = Drains(cluster=kube, store=self.store, queue=self.queue, patience=patience, now=utc_now)
+            drains = Drains(
+                cluster=cluster,
+                store=self.store,
+                queue=self.queue,
+                patience=patience,
+                metrics=self.metrics,
+                now=utc_now,
+            )
             self._spawn("drains", drains.run())
         if self._settings.network.detect_enforcement:
             self._spawn("enforcement of NetworkPolicies", detector.run())
         if self._settings.certificates == "Managed":
-            self._spawn(
-                "certificates", Certificates(cluster=kube, settings=self._settings, now=utc_now).run()
+            certificates = Certificates(
+                cluster=cluster, settings=self._settings, metrics=self.metrics, now=utc_now
             )
+            self._spawn("certificates", certificates.run())
+
+    async def _connect(self) -> Cluster:
+        """What every part gets, so that each write is counted."""
+        self._kube = await Kube.connect()
+        return Metered(self._kube, metrics=self.metrics)
 
     async def stop(self) -> None:
         for task in self._tasks:

@@ -18,6 +18,7 @@ from sandpod_crds.errors import ApiError, Conflict, NotFound
 from .bootstrap import secret_object
 from .cluster import Cluster
 from .errors import CertificateFailed
+from .metrics import Metrics
 from .objects import Json, section
 from .settings import Settings
 from .times import parse_time
@@ -31,9 +32,12 @@ log = logging.getLogger(__name__)
 
 
 class Certificates:
-    def __init__(self, *, cluster: Cluster, settings: Settings, now: Callable[[], datetime]) -> None:
+    def __init__(
+        self, *, cluster: Cluster, settings: Settings, metrics: Metrics, now: Callable[[], datetime]
+    ) -> None:
         self._cluster = cluster
         self._settings = settings
+        self._metrics = metrics
         self._now = now
         # What was found good, and until when: for that no process has to be started.
         self._good: tuple[dict[str, str], datetime] | None = None
@@ -44,6 +48,7 @@ class Certificates:
             try:
                 renew_at = await self.ensure()
             except (ApiError, CertificateFailed) as error:
+                self._metrics.errors.add(part="certificates", reason=type(error).__name__)
                 log.warning("the gateway's certificate: %s", error)
                 pause, retry = retry, min(retry * 2, LONGEST_RETRY)
             else:

@@ -12,6 +12,7 @@ from sandpod_crds.errors import ApiError
 
 from .cluster import Cluster
 from .kinds import POD
+from .metrics import Metrics
 from .objects import Json, entries, section
 from .observations import Key
 from .store import Store
@@ -35,12 +36,14 @@ class Drains:
         store: Store,
         queue: WorkQueue[Key],
         patience: timedelta,
+        metrics: Metrics,
         now: Callable[[], datetime],
     ) -> None:
         self._cluster = cluster
         self._store = store
         self._queue = queue
         self._patience = patience
+        self._metrics = metrics
         self._now = now
         # When we first saw it so, for a node that does not say since when it is cordoned.
         self._seen: dict[str, datetime] = {}
@@ -51,6 +54,7 @@ class Drains:
                 await self.look()
             except ApiError as error:
                 # What was found before holds until a list says otherwise.
+                self._metrics.errors.add(part="drains", reason=type(error).__name__)
                 log.warning("could not list the cordoned nodes: %s", error)
             await asyncio.sleep(PAUSE)
 

@@ -130,6 +130,7 @@ class Recorder:
                     self._metrics.events_dropped.add(cause="namespace going")
                     continue
                 self._metrics.events_dropped.add(cause="error")
+                self._metrics.errors.add(part="events", reason=type(error).__name__)
                 log.warning("the event %s for %s is lost: %s", waiting.notice.reason, waiting.key, error)
 
     async def _write(self, waiting: _Waiting) -> None:
@@ -149,7 +150,6 @@ class Recorder:
             "lastTimestamp": format_time(waiting.at),
             "message": waiting.notice.message[:LONGEST_MESSAGE],
         }
-        self._metrics.api_writes.add(verb="patch", resource="events")
         await self._cluster.patch(paths.events(waiting.key.namespace, told.name), body)
         told.count += 1
 
@@ -178,7 +178,6 @@ class Recorder:
             "lastTimestamp": at,
             "count": 1,
         }
-        self._metrics.api_writes.add(verb="create", resource="events")
         await self._cluster.create(paths.events(key.namespace), body)
         self._told[waiting.uid, notice.reason] = _Told(name=name, first=waiting.at, count=1)
         if len(self._told) > MOST_REMEMBERED:

@@ -118,7 +118,6 @@ class Executor:
         # No garbage collector takes previews.
         if kind is not INGRESS and self._made_just_now(kind, key) and not await self._is_there(sandbox, key):
             return
-        self._metrics.api_writes.add(verb="create", resource=kind.plural)
         try:
             created = await self._cluster.create(kind.path(body["metadata"]["namespace"]), body)
         except Conflict as error:
@@ -189,7 +188,6 @@ class Executor:
     async def _change(self, write: Write, *, key: Key, sandbox: Sandbox) -> None:
         where = _place(write, key)
         path = write.kind.path(*where)
-        self._metrics.api_writes.add(verb=write.verb.value, resource=write.kind.plural)
         try:
             written = await self._cluster.patch(path, write.body)
         except NotFound:
@@ -217,7 +215,6 @@ class Executor:
         # old one's status.
         version = sandbox.metadata.resource_version
         body: Json = {"metadata": {"resourceVersion": version}, "status": status_patch(status)}
-        self._metrics.api_writes.add(verb="patch", resource="sandboxes/status")
         try:
             written = await self._cluster.patch(paths.sandboxes(key.namespace, key.name, "status"), body)
         except NotFound:
@@ -256,7 +253,6 @@ class Executor:
         version: str | None = None,
         grace_seconds: int | None = None,
     ) -> bool:
-        self._metrics.api_writes.add(verb="delete", resource=kind.plural)
         try:
             answer = await self._cluster.delete(
                 kind.path(where.namespace, where.name),

@@ -6,15 +6,15 @@ import logging
 
 from sandpod_crds.errors import ApiError, Conflict
 
-from .metrics import Metrics
+from .metrics import Passes
 from .observations import Key
 from .workqueue import WorkQueue
 
 log = logging.getLogger(__name__)
 
 
-def take_up(error: Exception, *, what: str, key: Key, queue: WorkQueue[Key], metrics: Metrics) -> None:
-    metrics.failures.add(reason=type(error).__name__)
+def take_up(error: Exception, *, what: str, key: Key, queue: WorkQueue[Key], passes: Passes) -> None:
+    passes.failures.add(reason=type(error).__name__)
     at_least = error.retry_after if isinstance(error, ApiError) else None
     delay = queue.retry(key, at_least=at_least or 0.0)
     if isinstance(error, Conflict):

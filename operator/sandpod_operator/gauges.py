@@ -39,6 +39,8 @@ def add_gauges(
     gauge("queue_depth", "Sandboxes that wait to be looked at.", lambda: len(queue))
     gauge("queue_delayed", "Sandboxes to be looked at later.", lambda: queue.delayed)
     gauge("queue_oldest_seconds", "For how long the oldest has waited.", queue.oldest)
+    gauge("pool_queue_depth", "Pools that wait to be looked at.", lambda: len(pool_queue))
+    gauge("pool_queue_delayed", "Pools to be looked at later.", lambda: pool_queue.delayed)
     gauge("pool_queue_oldest_seconds", "For how long the oldest pool has waited.", pool_queue.oldest)
     gauge("asking", "Runtimes that are being asked to answer.", lambda: len(runtimes))
     gauge("loop_lag_seconds", "How late the event loop is.", lambda: health.lag)

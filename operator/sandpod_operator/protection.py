@@ -127,7 +127,7 @@ class Protection:
                     relist = self._clock() + RELIST
                 failure = await self.settle()
             except ApiError as error:
-                failure = error
+                failure = self._failed(error)
             if failure is None:
                 pause = FIRST_RETRY
                 await self._wait(relist - self._clock())
@@ -156,8 +156,12 @@ class Protection:
                 await self._put_right(namespace, wanted=namespace in inhabited)
             except ApiError as error:
                 self._touched.add(namespace)
-                failure = error
+                failure = self._failed(error)
         return failure
+
+    def _failed(self, error: ApiError) -> ApiError:
+        self._metrics.errors.add(part="drain protection", reason=type(error).__name__)
+        return error
 
     async def _put_right(self, namespace: str, *, wanted: bool) -> None:
         assert self._found is not None
@@ -165,7 +169,6 @@ class Protection:
         todo = step(found, wanted=wanted)
         if todo is None:
             return
-        self._metrics.api_writes.add(verb=todo.value, resource="poddisruptionbudgets")
         if todo is Step.CREATE:
             await self._create(namespace, self._found)
             return

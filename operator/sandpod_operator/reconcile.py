@@ -59,14 +59,14 @@ class Reconciler:
         try:
             await self.reconcile(key)
         except Exception as error:
-            take_up(error, what="sandbox", key=key, queue=self._queue, metrics=self._metrics)
+            take_up(error, what="sandbox", key=key, queue=self._queue, passes=self._metrics.sandbox_passes)
         else:
             self._queue.forget(key)
         finally:
-            self._metrics.passes.observe(time.perf_counter() - begun)
+            self._metrics.sandbox_passes.seconds.observe(time.perf_counter() - begun)
 
     async def reconcile(self, key: Key) -> None:
-        self._metrics.reconciles.add()
+        self._metrics.sandbox_passes.begun.add()
         for _ in range(MOST_STEPS):
             situation = look(
                 self._store,

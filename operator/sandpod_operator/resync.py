@@ -13,6 +13,7 @@ from sandpod_crds.errors import ApiError, NotFound
 
 from .cluster import Cluster
 from .kinds import KINDS, Kind
+from .metrics import Metrics
 from .objects import Json, key_of, uid_of, version_of
 from .observations import Key
 from .pool.look import concerned
@@ -49,12 +50,14 @@ class Resync:
         store: Store,
         queue: WorkQueue[Key],
         pool_queue: WorkQueue[Key],
+        metrics: Metrics,
         clock: Callable[[], float],
     ) -> None:
         self._cluster = cluster
         self._store = store
         self._queue = queue
         self._pool_queue = pool_queue
+        self._metrics = metrics
         self._clock = clock
         # Since when the watch owes us something that a list has shown.
         self._missing: dict[_Object, float] = {}
@@ -121,8 +124,9 @@ class Resync:
             found = await self._cluster.get(kind.path(key.namespace or None, key.name))
         except NotFound:
             pass
-        except ApiError:
+        except ApiError as error:
             # Nobody knows.
+            self._failed(error)
             return True
         else:
             if uid_of(found) == uid_of(known):
@@ -173,11 +177,15 @@ class Resync:
         try:
             return await self.compare()
         except ApiError as error:
+            self._failed(error)
             log.warning("could not list: %s", error)
             # The watch began anew because the API server was in trouble; what it did not tell must not wait
             # for minutes because that trouble goes on.
             self.relisted()
             return []
+
+    def _failed(self, error: ApiError) -> None:
+        self._metrics.errors.add(part="resync", reason=type(error).__name__)
 
     def _first_has_come(self) -> bool:
         if not self.synced and self._first is not None:

@@ -135,6 +135,7 @@ class World:
             store=self.store,
             queue=self.queue,
             pool_queue=self.pool_queue,
+            metrics=self.metrics,
             clock=self.clock.time,
         )
         self._observe_all()

@@ -138,7 +138,6 @@ class Claims:
 
     async def _send(self, order: Order, pod: WarmPod) -> None:
         body: Json = {"metadata": {**order.metadata, "resourceVersion": pod.version}}
-        self._metrics.api_writes.add(verb="patch", resource="pods")
         try:
             claimed = await self._cluster.patch(paths.pods(*pod.key), body)
         except NotFound:

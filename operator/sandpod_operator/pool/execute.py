@@ -12,7 +12,6 @@ from sandpod_crds.models import SandboxPool, SandboxPoolStatus
 
 from ..cluster import Cluster
 from ..kinds import CLAIM, NETWORK_POLICY, POD, POOL, Kind
-from ..metrics import Metrics
 from ..objects import Json, key_of, replacing, section, uid_of
 from ..observations import Key, Refusal
 from ..reasons import Reason
@@ -37,13 +36,11 @@ class PoolExecutor:
         cluster: Cluster,
         store: Store,
         claims: Claims,
-        metrics: Metrics,
         now: Callable[[], datetime],
     ) -> None:
         self._cluster = cluster
         self._store = store
         self._claims = claims
-        self._metrics = metrics
         self._now = now
 
     async def carry_out(self, plan: PoolPlan, *, situation: PoolSituation, memory: PoolMemory) -> bool:
@@ -87,7 +84,6 @@ class PoolExecutor:
                 "metadata": {**wall["metadata"], "uid": uid_of(found)},
                 "spec": replacing(section(found, "spec"), wall["spec"]),
             }
-            self._metrics.api_writes.add(verb="patch", resource=NETWORK_POLICY.plural)
             corrected = await self._cluster.patch(NETWORK_POLICY.path(*key_of(wall)), body)
             self._store.network_policies.learn(corrected)
         except ApiError as error:
@@ -111,7 +107,6 @@ class PoolExecutor:
         if not self._claims.reserve(pod):
             return
         try:
-            self._metrics.api_writes.add(verb="delete", resource="pods")
             # Of this version only: a pod that has been claimed since is somebody's.
             answer = await self._cluster.delete(paths.pods(*pod.key), uid=pod.uid, version=pod.version)
             if "deletionTimestamp" in section(answer, "metadata"):
@@ -124,7 +119,6 @@ class PoolExecutor:
             self._claims.release(pod)
 
     async def _remove(self, kind: Kind, key: Key, *, uid: str) -> None:
-        self._metrics.api_writes.add(verb="delete", resource=kind.plural)
         try:
             answer = await self._cluster.delete(kind.path(key.namespace, key.name), uid=uid)
         except NotFound:
@@ -156,7 +150,6 @@ class PoolExecutor:
         return True
 
     async def _create(self, kind: Kind, body: Json, *, namespace: str) -> None:
-        self._metrics.api_writes.add(verb="create", resource=kind.plural)
         created = await self._cluster.create(kind.path(namespace), body)
         self._store.cache(kind).learn(created)
 
@@ -181,7 +174,6 @@ class PoolExecutor:
             "metadata": {"resourceVersion": metadata.resource_version},
             "status": status_patch(status),
         }
-        self._metrics.api_writes.add(verb="patch", resource=f"{POOL.plural}/status")
         path = f"{POOL.path(metadata.namespace, metadata.name)}/status"
         try:
             written = await self._cluster.patch(path, body)

@@ -2,6 +2,7 @@
 to do.
 """
 
+import time
 from collections.abc import Callable
 from datetime import datetime
 
@@ -40,12 +41,10 @@ class PoolReconciler:
         self._queue = queue
         self._pools = pools
         self._installation = installation
-        self._metrics = metrics
+        self._passes = metrics.pool_passes
         self._now = now
         self._name = name
-        self._executor = PoolExecutor(
-            cluster=cluster, store=store, claims=pools.claims, metrics=metrics, now=now
-        )
+        self._executor = PoolExecutor(cluster=cluster, store=store, claims=pools.claims, now=now)
         self._memories: dict[Key, PoolMemory] = {}
 
     async def work(self) -> None:
@@ -54,16 +53,20 @@ class PoolReconciler:
 
     async def attempt(self, key: Key) -> None:
         """Once, and again later if it fails, whatever the failure."""
+        begun = time.perf_counter()
+        self._passes.begun.add()
         try:
             settled = await self.reconcile(key)
         except Exception as error:
-            take_up(error, what="pool", key=key, queue=self._queue, metrics=self._metrics)
+            take_up(error, what="pool", key=key, queue=self._queue, passes=self._passes)
         else:
             if settled:
                 self._queue.forget(key)
             else:
                 # While sandboxes claim its pods there is always something to do.
                 self._queue.retry(key)
+        finally:
+            self._passes.seconds.observe(time.perf_counter() - begun)
 
     async def reconcile(self, key: Key) -> bool:
         """Whether nothing is left to do for now."""

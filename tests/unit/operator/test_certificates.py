@@ -9,10 +9,11 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from sandpod_crds.errors import NotFound
+from sandpod_crds.errors import Forbidden, NotFound
 from sandpod_operator import x509
 from sandpod_operator.certificates import Certificates
 from sandpod_operator.errors import CertificateFailed
+from sandpod_operator.metrics import Metrics
 from sandpod_operator.objects import Json
 
 from tests.support.operator_api import Api
@@ -31,8 +32,13 @@ def cluster() -> Api:
     return api
 
 
-def certificates(api: Api) -> Certificates:
-    return Certificates(cluster=api, settings=INSTALLATION.settings, now=lambda: datetime.now(UTC))
+def certificates(api: Api, *, metrics: Metrics | None = None) -> Certificates:
+    return Certificates(
+        cluster=api,
+        settings=INSTALLATION.settings,
+        metrics=metrics or Metrics(),
+        now=lambda: datetime.now(UTC),
+    )
 
 
 def decoded(secret: Json) -> dict[str, str]:
@@ -110,6 +116,22 @@ async def test_the_first_certificate_is_made_and_its_ca_told() -> None:
     assert secret["type"] == "kubernetes.io/tls"
     assert api.objects[SERVICE]["spec"]["caBundle"] == secret["data"]["ca.crt"]
     assert renew_at > datetime.now(UTC) + timedelta(days=200)
+
+
+async def test_what_fails_is_counted_by_its_reason() -> None:
+    api, metrics = cluster(), Metrics()
+
+    def refuse(_: int, call: str) -> None:
+        raise Forbidden(403, "Forbidden", call)
+
+    api.before = refuse
+    running = asyncio.create_task(certificates(api, metrics=metrics).run())
+    while not metrics.errors.value(part="certificates"):
+        assert not running.done()
+        await asyncio.sleep(0)
+    running.cancel()
+
+    assert metrics.errors.value(part="certificates", reason="Forbidden") == 1
 
 
 async def test_looking_again_writes_nothing() -> None:

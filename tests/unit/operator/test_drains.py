@@ -1,5 +1,6 @@
 """For how long a node's drain waits, and which pods it waits for meanwhile."""
 
+import asyncio
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -10,6 +11,7 @@ from sandpod_crds.errors import Unavailable
 from sandpod_operator.decide import decide
 from sandpod_operator.drains import Drains
 from sandpod_operator.kinds import POD_LABELS
+from sandpod_operator.metrics import Metrics
 from sandpod_operator.objects import Json
 from sandpod_operator.observations import Key, Refusal
 from sandpod_operator.reasons import Reason
@@ -68,8 +70,14 @@ class Yard:
         self.api = Nodes()
         self.store = Store()
         self.queue: WorkQueue[Key] = WorkQueue(clock=FakeClock())
+        self.metrics = Metrics()
         self.drains = Drains(
-            cluster=self.api, store=self.store, queue=self.queue, patience=HOUR, now=lambda: self.now
+            cluster=self.api,
+            store=self.store,
+            queue=self.queue,
+            patience=HOUR,
+            metrics=self.metrics,
+            now=lambda: self.now,
         )
 
     async def released(self, cordoned: Mapping[str, str | None], *, later: float = 0) -> set[str]:
@@ -122,6 +130,18 @@ async def test_what_was_found_holds_while_the_api_server_is_away() -> None:
         await yard.drains.look()
 
     assert yard.store.released_nodes == {"n"}
+
+
+async def test_a_list_of_nodes_that_fails_is_counted() -> None:
+    yard = Yard()
+    yard.api.away = True
+    running = asyncio.create_task(yard.drains.run())
+    while not yard.metrics.errors.value(part="drains"):
+        assert not running.done()
+        await asyncio.sleep(0)
+    running.cancel()
+
+    assert yard.metrics.errors.value(part="drains", reason="Unavailable") == 1
 
 
 ALWAYS: Json = {"keepAlive": True}

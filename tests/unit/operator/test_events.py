@@ -119,6 +119,7 @@ async def test_an_event_that_cannot_be_written_is_dropped_and_the_next_one_is_no
 
     assert [event["reason"] for event in desk.events] == ["Started"]
     assert desk.metrics.events_dropped.value(cause="error") == 1
+    assert desk.metrics.errors.value(part="events", reason="Forbidden") == 1
 
 
 def boxes(namespace: str, number: int) -> list[Sandbox]:

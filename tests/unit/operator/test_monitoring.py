@@ -165,6 +165,18 @@ def test_a_pool_tells_how_full_it_is() -> None:
     )
 
 
+def test_passes_over_pools_are_not_mixed_with_those_over_sandboxes() -> None:
+    failing = next(alert["expr"] for alert in alerts() if alert["alert"] == "SandpodOperatorFailing")
+    numbers = re.findall(r"sandpod_operator_(\w+)_total", failing)
+
+    assert numbers == [
+        "reconcile_failures",
+        "reconciles",
+        "pool_reconcile_failures",
+        "pool_reconciles",
+    ]
+
+
 def test_pools_have_a_bounded_number_of_series() -> None:
     store = Store()
     for number in range(MOST_POOLS + 5):

@@ -28,6 +28,7 @@ class Cluster:
         self.api = Api(now=lambda: NOW)
         self.store = Store()
         self.synced = True
+        self.metrics = Metrics()
         self.restart()
 
     def restart(self, *, enabled: bool = True) -> None:
@@ -36,7 +37,7 @@ class Cluster:
             store=self.store,
             enabled=enabled,
             synced=lambda: self.synced,
-            metrics=Metrics(),
+            metrics=self.metrics,
             clock=asyncio.get_running_loop().time,
         )
 
@@ -274,6 +275,7 @@ async def test_a_namespace_that_refuses_keeps_no_other_waiting(cluster: Cluster)
     cluster.come("team", "one")
     assert isinstance(await cluster.protection.settle(), Forbidden)
     assert cluster.protected == ["team"]
+    assert cluster.metrics.errors.value(part="drain protection", reason="Forbidden") == 1
 
     cluster.api.before = lambda number, call: None
     assert await cluster.protection.settle() is None

@@ -8,6 +8,7 @@ from sandpod_crds import paths
 from sandpod_crds.errors import Unavailable
 from sandpod_operator.health import LONGEST_BEHIND, Health
 from sandpod_operator.kinds import KINDS
+from sandpod_operator.metrics import Metrics
 from sandpod_operator.observations import Key
 from sandpod_operator.resync import GRACE, Resync
 from sandpod_operator.store import Store
@@ -26,11 +27,13 @@ class Office:
         self.store = Store()
         self.queue: WorkQueue[Key] = WorkQueue(clock=self.clock)
         self.pool_queue: WorkQueue[Key] = WorkQueue(clock=self.clock)
+        self.metrics = Metrics()
         self.resync = Resync(
             cluster=self.api,
             store=self.store,
             queue=self.queue,
             pool_queue=self.pool_queue,
+            metrics=self.metrics,
             clock=self.clock.time,
         )
         self.health = Health(queue=self.queue, resync=self.resync, clock=self.clock.time)
@@ -59,6 +62,8 @@ async def test_after_a_new_list_of_a_watch_what_is_gone_is_found_soon_also_when_
         assert not running.done()
         await asyncio.sleep(0.01)
     running.cancel()
+
+    assert office.metrics.errors.value(part="resync", reason="Unavailable") == failures
 
 
 async def test_the_last_object_of_its_kind_is_missed_soon_though_no_watch_tells_of_an_empty_list(

@@ -1,6 +1,6 @@
 """How a pool keeps its pods: failures, changes of the template, scaling."""
 
-from sandpod_crds.errors import Forbidden
+from sandpod_crds.errors import Forbidden, Unavailable
 
 from tests.support.operator_world import World, crash_it, run_it
 from tests.support.pool_world import (
@@ -131,3 +131,22 @@ async def test_a_pool_that_is_to_leave_its_pods_behind_takes_those_along_that_no
 
     assert pods(world) == claimed_by(world) != []
     assert ready(world) == RUNNING
+
+
+async def test_passes_over_pools_are_counted_apart_from_those_over_sandboxes() -> None:
+    world = World()
+    put_pool(world)
+
+    def refuse(number: int, call: str) -> None:
+        if number == 1:
+            raise Unavailable(500, "InternalError", "no leader")
+
+    world.api.before = refuse
+    await world.settle()
+    await world.wait(10)
+    of_pools, of_sandboxes = world.metrics.pool_passes, world.metrics.sandbox_passes
+
+    assert of_pools.begun.value() > 1
+    assert of_pools.seconds.count() == of_pools.begun.value()
+    assert of_pools.failures.value(reason="Unavailable") == of_pools.failures.value() == 1
+    assert of_sandboxes.failures.value() == 0
