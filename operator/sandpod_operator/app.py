@@ -146,7 +146,9 @@ class App:
             metrics=self.metrics,
             clock=self._clock,
         )
-        health = self._health = Health(queue=self.queue, resync=resync, clock=self._clock)
+        health = self._health = Health(
+            queue=self.queue, pool_queue=self.pool_queue, resync=resync, clock=self._clock
+        )
         add_gauges(
             self.metrics,
             store=self.store,

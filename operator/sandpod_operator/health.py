@@ -31,8 +31,8 @@ class Sync(Protocol):
 
 
 class Health:
-    def __init__(self, *, queue: Queue, resync: Sync, clock: Callable[[], float]) -> None:
-        self._queue = queue
+    def __init__(self, *, queue: Queue, pool_queue: Queue, resync: Sync, clock: Callable[[], float]) -> None:
+        self._queues = {"sandbox": queue, "pool": pool_queue}
         self._resync = resync
         self._clock = clock
         self._last_beat = clock()
@@ -57,8 +57,9 @@ class Health:
         found: list[str] = []
         if self.lag > LONGEST_LAG:
             found.append(f"the event loop is {self.lag:.0f} s late")
-        if (oldest := self._queue.oldest()) > OLDEST_KEY:
-            found.append(f"a sandbox has waited for {oldest:.0f} s to be looked at")
+        for what, queue in self._queues.items():
+            if (oldest := queue.oldest()) > OLDEST_KEY:
+                found.append(f"a {what} has waited for {oldest:.0f} s to be looked at")
         if (behind := self._resync.behind()) > LONGEST_BEHIND:
             found.append(f"the watch has missed something for {behind:.0f} s")
         return found

@@ -36,7 +36,9 @@ class Office:
             metrics=self.metrics,
             clock=self.clock.time,
         )
-        self.health = Health(queue=self.queue, resync=self.resync, clock=self.clock.time)
+        self.health = Health(
+            queue=self.queue, pool_queue=self.pool_queue, resync=self.resync, clock=self.clock.time
+        )
 
 
 @pytest.mark.parametrize("failures", [0, 3])
@@ -289,3 +291,13 @@ async def test_a_key_that_nobody_gets_to_makes_the_operator_unhealthy() -> None:
     office.clock.advance(301)
 
     assert office.health.troubles() == ["a sandbox has waited for 301 s to be looked at"]
+
+
+async def test_so_does_a_pool_that_nobody_gets_to() -> None:
+    office = Office()
+    office.pool_queue.add(KEY)
+    office.clock.advance(300)
+    assert office.health.troubles() == []
+    office.clock.advance(1)
+
+    assert office.health.troubles() == ["a pool has waited for 301 s to be looked at"]
