@@ -3,7 +3,6 @@ back, names that are unique, preconditions, merge patches, graceful deletion, an
 of the writes.
 """
 
-import copy
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any, cast
@@ -42,7 +41,7 @@ class Api:
     async def get(self, path: str, *, query: Query | None = None) -> Json:
         if query is not None:
             return await self.list(path, query=query)
-        return self._do("GET", path, lambda: copy.deepcopy(self._find(path)))
+        return self._do("GET", path, lambda: copied(self._find(path)))
 
     async def create(self, path: str, body: Json) -> Json:
         return self._do("POST", path, lambda: self._create(f"{path}/{body['metadata']['name']}", body))
@@ -73,7 +72,7 @@ class Api:
         *_, plural = path.split("/")
         found = [o for where, o in self.objects.items() if where.split("/")[-2] == plural]
         wanted = {tuple(label.split("=")) for label in selector.split(",") if label}
-        items = [copy.deepcopy(o) for o in found if wanted <= section(o["metadata"], "labels").items()]
+        items = [copied(o) for o in found if wanted <= section(o["metadata"], "labels").items()]
         return {"metadata": {"resourceVersion": str(self._version)}, "items": items}
 
     def put(self, path: str, body: Json) -> Json:
@@ -91,7 +90,7 @@ class Api:
         """As the kubelet, the garbage collector or `--force` ends it."""
         gone = self.objects.pop(path)
         gone["metadata"]["resourceVersion"] = self._next_version()
-        self.log.append(("DELETED", copy.deepcopy(gone)))
+        self.log.append(("DELETED", copied(gone)))
 
     def _do(self, verb: str, path: str, action: Callable[[], Json]) -> Json:
         call = f"{verb} {path}"
@@ -112,7 +111,7 @@ class Api:
         if path in self.objects:
             raise Conflict(409, "AlreadyExists", f"{path} already exists")
         self._uids += 1
-        obj = copy.deepcopy(body)
+        obj = copied(body)
         obj["metadata"] |= {
             "uid": f"uid-{self._uids}",
             "generation": 1,
@@ -133,7 +132,7 @@ class Api:
             raise Conflict(409, "Conflict", "the object has been modified")
         new = merge_patch(old, body)
         # A patch that changes nothing is not a write.
-        return copy.deepcopy(old) if new == old else self._store(path, new, kind="MODIFIED")
+        return copied(old) if new == old else self._store(path, new, kind="MODIFIED")
 
     def _delete(self, path: str, *, uid: str | None, version: str | None, grace: int | None) -> Json:
         obj = self._find(path)
@@ -144,7 +143,7 @@ class Api:
         seconds = GRACE if grace is None else grace
         if seconds and section(obj, "spec").get("nodeName"):
             if "deletionTimestamp" in obj["metadata"]:
-                return copy.deepcopy(obj)
+                return copied(obj)
             until = format_time(self.now() + timedelta(seconds=seconds))
             return self._store(
                 path, merge_patch(obj, {"metadata": {"deletionTimestamp": until}}), kind="MODIFIED"
@@ -155,18 +154,27 @@ class Api:
     def _store(self, path: str, obj: Json, *, kind: str) -> Json:
         obj["metadata"]["resourceVersion"] = self._next_version()
         self.objects[path] = obj
-        self.log.append((kind, copy.deepcopy(obj)))
-        return copy.deepcopy(obj)
+        self.log.append((kind, copied(obj)))
+        return copied(obj)
 
     def _next_version(self) -> str:
         self._version += 1
         return str(self._version)
 
 
+def copied(value: Any) -> Any:
+    """Of what JSON has. With deepcopy, which knows more, thousands of histories take half as long again."""
+    if isinstance(value, dict):
+        return {name: copied(each) for name, each in cast("Json", value).items()}
+    if isinstance(value, list):
+        return [copied(each) for each in cast("list[Any]", value)]
+    return value
+
+
 def merge_patch(target: Any, patch: Any) -> Any:
     """RFC 7386."""
     if not isinstance(patch, dict):
-        return copy.deepcopy(patch)
+        return copied(patch)
     merged = dict(cast("Json", target)) if isinstance(target, dict) else Json()
     for name, value in cast("Json", patch).items():
         if value is None:

@@ -49,6 +49,7 @@ from tests.support.operator_objects import INSTALLATION, KEY, NOW
 
 SANDBOX_PATH = f"/apis/sandpod.dev/v1alpha1/namespaces/{KEY.namespace}/sandboxes/{KEY.name}"
 POD_PATH = f"/api/v1/namespaces/{KEY.namespace}/pods/{KEY.name}"
+PODS_PATH = f"/api/v1/namespaces/{KEY.namespace}/pods"
 CLAIMS_PATH = f"/api/v1/namespaces/{KEY.namespace}/persistentvolumeclaims"
 
 MINUTE = 60.0
@@ -75,6 +76,8 @@ class World:
         self.has_volumes = True
         # By the UID of their pods: those that listen.
         self.runtimes: dict[str, Runtime] = {}
+        # By their UID: pods of whose node nobody hears any more.
+        self.silent: set[str] = set()
         # For the names of pools' pods
         self._numbers = itertools.count(1)
         self.boot()
@@ -310,8 +313,8 @@ class World:
     def _tend_pod(self, path: str, pod: Json) -> None:
         if self._lost_its_pool(pod):
             self.api.vanish(path)
-        elif "finalizers" in pod["metadata"]:
-            # Somebody holds it.
+        elif "finalizers" in pod["metadata"] or uid_of(pod) in self.silent:
+            # Somebody holds it, or nobody is there to end it.
             return
         elif "deletionTimestamp" in pod["metadata"]:
             if uid_of(pod) in self.runtimes:
@@ -339,7 +342,7 @@ class World:
         answered = False
         for key, ask in list(self.asker.wanted.items()):
             runtime = self.runtimes.get(ask.pod_uid)
-            if runtime is None:
+            if runtime is None or ask.pod_uid in self.silent:
                 continue
             del self.asker.wanted[key]
             answered = self.store.put_answer(key, runtime.hear(ask, now=self.now())) or answered
@@ -355,9 +358,15 @@ class World:
     def fall_asleep(self, pod_uid: str, *, reason: str = "idle", detail: str = "") -> None:
         """The runtime has decided, saved, and exits."""
         path, pod = next((p, o) for p, o in self.api.objects.items() if uid_of(o) == pod_uid)
-        del self.runtimes[pod_uid]
-        now = format_time(self.now())
-        words = {"reason": reason, "detail": detail, "saved": True, "lastActiveAt": now, "endedAt": now}
+        runtime = self.runtimes.pop(pod_uid)
+        now = self.now()
+        words = {
+            "reason": reason,
+            "detail": detail,
+            "saved": True,
+            "lastActiveAt": format_time(now - runtime.quiet_for),
+            "endedAt": format_time(now),
+        }
         terminated = {"exitCode": 0, "reason": "Completed", "message": json.dumps(words)}
         state = {"terminated": terminated}
         self.api.change(path, {"status": {"phase": "Succeeded", "containerStatuses": container(pod, state)}})
@@ -391,6 +400,8 @@ class Runtime:
     draining: bool = False
     sleep_after: float | None = None
     env: dict[str, str] = field(default_factory=dict[str, str])
+    # For so long nobody has worked in it when it ends.
+    quiet_for: timedelta = timedelta(0)
     # Told to sleep, and why
     sleepy: str = ""
 
@@ -457,6 +468,29 @@ def run_it_deaf(world: World, pod: Json) -> None:
 def crash_it(world: World, pod: Json) -> None:
     state = {"terminated": {"exitCode": 1, "reason": "Error", "message": "no such option"}}
     assign(world, pod, {"phase": "Failed", "podIP": "10.1.0.7", "containerStatuses": container(pod, state)})
+
+
+def kill_it(world: World, pod: Json) -> None:
+    """The kernel, because its memory is full."""
+    world.runtimes.pop(uid_of(pod), None)
+    state = {"terminated": {"exitCode": 137, "reason": "OOMKilled"}}
+    assign(world, pod, {"phase": "Failed", "podIP": "10.1.0.7", "containerStatuses": container(pod, state)})
+
+
+def evict_it(world: World, pod: Json) -> None:
+    """The kubelet, because its node is short of something."""
+    world.runtimes.pop(uid_of(pod), None)
+    evicted = {"phase": "Failed", "reason": "Evicted", "message": "The node was low on memory."}
+    status = {**evicted, "containerStatuses": []}
+    world.api.change(f"{PODS_PATH}/{pod['metadata']['name']}", {"status": status})
+
+
+def silence_it(world: World, pod: Json) -> None:
+    """Its node is heard of no more, as the node controller says it; nobody ends what runs there."""
+    world.silent.add(uid_of(pod))
+    kept = [each for each in entries(pod["status"], "conditions") if each["type"] != "Ready"]
+    gone = {"type": "Ready", "status": "False", "lastTransitionTime": format_time(world.now())}
+    world.api.change(f"{PODS_PATH}/{pod['metadata']['name']}", {"status": {"conditions": [*kept, gone]}})
 
 
 def hold_it(world: World, pod: Json) -> None:
