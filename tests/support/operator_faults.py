@@ -13,6 +13,10 @@ Fault = Callable[[World, int], None]
 BURST = 3
 HOUR = 3600.0
 CUT_OFF_FOR = 20.0
+# What a fault may cost in calls: what failed is done again, and looked at before.
+EXTRA = 25
+# Within a minute, scenarios ask for a few things, and each costs a few calls.
+MOST_CALLS_A_MINUTE = 60
 
 
 def killed_before(world: World, victim: int) -> None:
@@ -70,6 +74,12 @@ FAULTS: tuple[Fault, ...] = (
     clock_put_forward,
     clock_put_back,
 )
+
+
+def check_calls(world: World, untouched: list[str]) -> None:
+    """No hot loop: in all, and in any minute of it."""
+    assert len(world.api.calls) <= len(untouched) + EXTRA
+    assert world.busiest_minute() <= MOST_CALLS_A_MINUTE
 
 
 def _die(call: str) -> None:

@@ -9,15 +9,11 @@ import os
 
 import pytest
 
-from tests.support.operator_faults import FAULTS, HOUR, KILLS, Fault, clock_put_back
+from tests.support.operator_faults import FAULTS, HOUR, KILLS, Fault, check_calls, clock_put_back
 from tests.support.operator_scenarios import SCENARIOS, Scenario, outcome
 from tests.support.operator_world import World
 
 LONG = os.environ.get("HYPOTHESIS_PROFILE") == "long"
-# What a fault may cost in calls: what failed is done again, and looked at before.
-EXTRA = 25
-# Within a minute, scenarios ask for a few things, and each costs a few calls.
-MOST_CALLS_A_MINUTE = 60
 
 
 def names(items: tuple[Scenario, ...] | tuple[Fault, ...]) -> list[str]:
@@ -63,11 +59,6 @@ def victims(scenario: Scenario, fault: Fault, *, calls: int) -> range:
     """Each fault strikes at each of the calls of some scenario."""
     turn = (FAULTS.index(fault) + SCENARIOS.index(scenario)) % 5
     return range(1, calls + 1) if LONG else range(1 + turn, calls + 1, 5)
-
-
-def check_calls(world: World, untouched: list[str]) -> None:
-    assert len(world.api.calls) <= len(untouched) + EXTRA
-    assert world.busiest_minute() <= MOST_CALLS_A_MINUTE
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=names(SCENARIOS))

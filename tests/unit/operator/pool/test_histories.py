@@ -14,7 +14,8 @@ from sandpod_crds.errors import Throttled, Unavailable
 from sandpod_operator.objects import controller, section, uid_of
 
 from tests.support.operator_api import Killed
-from tests.support.operator_world import World
+from tests.support.operator_faults import CUT_OFF_FOR, HOUR
+from tests.support.operator_world import World, crash_it
 from tests.support.pool_world import (
     OURS,
     PODS_PATH,
@@ -30,7 +31,8 @@ from tests.support.pool_world import (
 
 SANDBOXES = ("a", "b", "c", "d")
 IMAGES = ("one:1", "two:2")
-MOST_STARTING = 4
+# What one thing that happens may cost in calls: all pods of the pool made anew, and a claim of each sandbox.
+MOST_CALLS = 80
 
 ACTION = st.one_of(
     st.tuples(st.just("create"), st.sampled_from(SANDBOXES)),
@@ -42,6 +44,8 @@ ACTION = st.one_of(
     st.tuples(st.just("restart"), st.just(0)),
     st.tuples(st.just("fail"), st.integers(1, 6)),
     st.tuples(st.just("die"), st.integers(1, 6)),
+    st.tuples(st.just("cut the watch off"), st.just(0)),
+    st.tuples(st.just("put the clock"), st.sampled_from([-1, 1])),
     st.tuples(st.just("wait"), st.sampled_from([0, 1, 20])),
 )
 
@@ -50,6 +54,8 @@ ACTION = st.one_of(
 class History:
     world: World = field(default_factory=World)
     luck: Random = field(default_factory=lambda: Random(1))
+    # For so many hours in all, the clock was put back.
+    put_back: int = 0
     # After so many calls the API server fails, or the operator dies.
     faults: dict[int, type[BaseException]] = field(default_factory=dict[int, type[BaseException]])
 
@@ -77,39 +83,55 @@ class History:
         assert len(bound) == len(set(bound)), "two sandboxes ask for one pod"
 
     async def take(self, action: str, value: str | int) -> None:
-        world, api = self.world, self.world.api
-        path = f"{OURS}/sandboxes/{value}"
-        there = pods(world)
+        before = len(self.world.api.calls)
+        if action == "wait":
+            await self.world.wait(int(value))
+        elif action in ("create", "delete", "scale", "template"):
+            self.people(action, value)
+        else:
+            self.go_wrong(action, int(value))
+        await self.world.settle()
+        made = self.world.api.calls[before:]
+        assert len(made) <= MOST_CALLS, f"{action}: {made}"
+
+    def people(self, action: str, value: str | int) -> None:
+        api, path = self.world.api, f"{OURS}/sandboxes/{value}"
         match action:
             case "create" if path not in api.objects:
-                put_sandbox(world, str(value))
+                put_sandbox(self.world, str(value))
             case "delete" if path in api.objects:
                 api.vanish(path)
             case "scale":
                 api.change(POOL_PATH, {"spec": {"replicas": value}})
             case "template":
                 api.change(TEMPLATE_PATH, {"spec": {"image": value}})
+            case _:
+                pass
+
+    def go_wrong(self, action: str, value: int) -> None:
+        world, api, there = self.world, self.world.api, pods(self.world)
+        match action:
             case "kill a pod" if there:
-                pod = there[int(value) % len(there)]
-                world.runtimes.pop(uid_of(pod), None)
-                state = {"terminated": {"exitCode": 137, "reason": "Error"}}
-                died = {"phase": "Failed", "containerStatuses": [{"name": "sandbox", "state": state}]}
-                api.change(f"{PODS_PATH}/{pod['metadata']['name']}", {"status": died})
+                crash_it(world, there[value % len(there)])
+                world.runtimes.pop(uid_of(there[value % len(there)]), None)
             case "delete a pod" if there:
-                api.vanish(f"{PODS_PATH}/{there[int(value) % len(there)]['metadata']['name']}")
+                api.vanish(f"{PODS_PATH}/{there[value % len(there)]['metadata']['name']}")
             case "restart":
                 world.boot()
             case "fail" | "die":
-                number = len(api.calls) + int(value)
+                number = len(api.calls) + value
                 fault = Killed if action == "die" else self.luck.choice([Unavailable, Throttled])
                 # A call that is throttled was not carried out; any other may have been.
                 lost = fault is not Throttled and self.luck.random() < 0.5
                 self.faults[-number if lost else number] = fault
-            case "wait":
-                await world.wait(int(value))
+            case "cut the watch off":
+                world.blind = True
+                world.clock.call_at(world.clock.time() + CUT_OFF_FOR, world.list_again)
+            case "put the clock":
+                self.put_back += max(-value, 0)
+                world.put_clock(value * HOUR)
             case _:
                 pass
-        await world.settle()
 
     async def end_well(self) -> None:
         """Nobody does anything any more."""
@@ -117,7 +139,8 @@ class History:
         world = self.world
         await world.wait(100)
         self.collect_garbage()
-        await world.wait(1000)
+        # What is to happen at a time of day waits for that time.
+        await world.wait(1000 + HOUR * self.put_back)
         wanted = world.api.objects[POOL_PATH]["spec"]["replicas"]
         image = world.api.objects[TEMPLATE_PATH]["spec"]["image"]
         assert condition(world, "Ready") == ("True", "AllReady")
@@ -174,16 +197,31 @@ def test_whatever_happens_claims_are_exact_and_the_pool_recovers(
     asyncio.run(live())
 
 
+ACTIONS = (
+    "create",
+    "delete",
+    "scale",
+    "template",
+    "kill a pod",
+    "fail",
+    "die",
+    "cut the watch off",
+    "put the clock",
+    "wait",
+)
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_a_long_history(seed: int) -> None:
     luck = Random(seed)
 
     def choose() -> tuple[str, str | int]:
-        action = luck.choice(["create", "delete", "scale", "template", "kill a pod", "fail", "die", "wait"])
+        action = luck.choice(ACTIONS)
         values: dict[str, list[str] | list[int]] = {
             "create": list(SANDBOXES),
             "delete": list(SANDBOXES),
             "template": list(IMAGES),
+            "put the clock": [-1, 1],
             "wait": [0, 1, 20],
         }
         return action, luck.choice(values.get(action, [1, 2, 3, 4, 5]))
