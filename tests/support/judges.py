@@ -10,6 +10,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal
 
+from tests.support.required import cannot_run
+
 BUILD = Path(__file__).parents[2] / "hack/tools/judge.sh"
 # Of a first build, which compiles a few hundred packages.
 BUILD_SECONDS = 900
@@ -17,12 +19,10 @@ BUILD_SECONDS = 900
 Ask = Callable[[Any], Any]
 
 
-def has_go() -> bool:
-    return shutil.which("go") is not None
-
-
 @contextmanager
 def judging(name: Literal["cyclonus", "podsecurity"]) -> Generator[Ask]:
+    if shutil.which("go") is None:
+        cannot_run(f"there is no Go to build {name} with")
     command = [BUILD, name]
     built = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, timeout=BUILD_SECONDS)
     with subprocess.Popen(

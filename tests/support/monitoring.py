@@ -9,8 +9,9 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-import pytest
 import yaml
+
+from tests.support.required import cannot_run
 
 Json = dict[str, Any]
 
@@ -27,7 +28,7 @@ def helm() -> str:
     ours = Path(os.environ.get("SANDPOD_CACHE") or Path(cache) / "sandpod") / "bin/helm"
     found = str(ours) if ours.exists() else shutil.which("helm")
     if found is None:
-        pytest.skip("helm is not installed: make cluster brings it")
+        cannot_run("helm is not installed: make cluster brings it")
     return found
 
 

@@ -9,11 +9,9 @@ from sandpod_operator.errors import BadPodTemplate
 from sandpod_operator.objects import Json
 from sandpod_operator.settings import RuntimeMount
 
-from tests.support.judges import BUILD_SECONDS, Ask, has_go, judging
+from tests.support.judges import BUILD_SECONDS, Ask, judging
 from tests.support.operator_objects import INSTALLATION, case_of, sandbox
 from tests.support.pool_objects import waiting_pod
-
-needs_go = pytest.mark.skipif(not has_go(), reason="there is no Go to build Kubernetes' own checks with")
 
 SPECS: dict[str, Json] = {
     "an empty one": {},
@@ -99,7 +97,6 @@ def ask() -> Iterator[Ask]:
         yield found
 
 
-@needs_go
 @pytest.mark.timeout(BUILD_SECONDS)
 class TestJudgedByKubernetes:
     def test_a_pod_that_says_nothing_would_not_pass(self, ask: Ask) -> None:

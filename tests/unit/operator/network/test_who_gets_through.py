@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.support.judges import BUILD_SECONDS, has_go
+from tests.support.judges import BUILD_SECONDS
 from tests.support.network_judge import Judge, Peer, Traffic, judging
 from tests.support.network_policies import (
     FAR_SANDBOX,
@@ -32,10 +32,7 @@ from tests.support.network_policies import (
 
 Json = dict[str, Any]
 
-pytestmark = [
-    pytest.mark.skipif(not has_go(), reason="there is no Go to build cyclonus with"),
-    pytest.mark.timeout(BUILD_SECONDS),
-]
+pytestmark = pytest.mark.timeout(BUILD_SECONDS)
 
 # The other sandboxes have policies too: traffic between two has to pass both.
 OTHERS = [
