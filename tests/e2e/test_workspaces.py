@@ -83,7 +83,8 @@ def test_a_class_that_cannot_grow_a_volume_is_told_and_the_sandbox_goes_on(sandb
     assert box.output("echo works") == "works"
 
 
-def test_a_growing_size_enlarges_the_claim_where_the_class_can(sandbox: Sandboxes) -> None:
+def test_a_growing_size_is_asked_for_where_the_class_can(sandbox: Sandboxes) -> None:
+    """That it grows takes a driver that this cluster has not: tests/unit/operator/test_workspace_ready.py."""
     growing = "e2e-growing"
     apply(
         {

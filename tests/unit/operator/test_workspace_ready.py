@@ -2,7 +2,7 @@
 
 import pytest
 from sandpod_operator.decide import decide
-from sandpod_operator.objects import Json
+from sandpod_operator.objects import Json, entries, section
 from sandpod_operator.observations import Answer, Errand, SetupResult
 from sandpod_operator.plan import Plan
 from sandpod_operator.situation import Situation
@@ -22,7 +22,9 @@ from tests.support.operator_objects import (
     up,
     written,
 )
+from tests.support.operator_scenarios import change, create
 from tests.support.operator_table import writes
+from tests.support.operator_world import CLAIMS_PATH, World
 from tests.support.workspace_objects import BIGGER, RUNS, SINCE, THEIRS, VOLUME, runs, sleeps, unready
 
 SETUP: Json = {"setup": ["make"]}
@@ -203,3 +205,25 @@ def test_the_next_start_finds_out_whether_the_volume_can_be_written_to_now() -> 
     )
 
     assert workspace_said(decide(given, now=NOW, installation=INSTALLATION))[:2] == ("True", "Bound")
+
+
+async def test_a_volume_that_is_asked_to_grow_is_growing_until_it_has_grown() -> None:
+    world = World()
+    await create(world, VOLUME)
+    # Whoever makes volumes grow takes his time.
+    world.has_volumes = False
+    await change(world, **BIGGER)
+    claimed = section(world.api.objects[f"{CLAIMS_PATH}/box-workspace"], "spec")["resources"]
+    assert claimed == {"requests": {"storage": "2Gi"}}
+    assert (ready_workspace(world), world.ready()[0]) == (("True", "Growing"), "Running")
+
+    world.has_volumes = True
+    await world.wait(1)
+
+    assert ready_workspace(world) == ("True", "Bound")
+    assert world.status.get("restarts") is None
+
+
+def ready_workspace(world: World) -> tuple[str, str]:
+    found = next(each for each in entries(world.status, "conditions") if each["type"] == "WorkspaceReady")
+    return found["status"], found["reason"]
