@@ -1,6 +1,7 @@
 """Templates and pools: what sandboxes have in common, and pods that wait for them."""
 
 import json
+from collections.abc import Iterator
 
 import pytest
 
@@ -36,13 +37,33 @@ def filled(namespace: str, count: int, name: str = "warm") -> Json:
     return eventually(ready, timeout=120, every=0.2)
 
 
-def test_a_sandbox_takes_from_its_template_what_it_does_not_say(sandbox: Sandboxes) -> None:
+@pytest.fixture
+def priority_class(namespace: str) -> Iterator[str]:
+    """The name of one whose pods come before nobody else's."""
+    apply(
+        {
+            "apiVersion": "scheduling.k8s.io/v1",
+            "kind": "PriorityClass",
+            "metadata": {"name": namespace},
+            "value": 7,
+            "preemptionPolicy": "Never",
+        }
+    )
+    yield namespace
+    kubectl("delete", "priorityclass", namespace)
+
+
+def test_a_sandbox_takes_from_its_template_what_it_does_not_say(
+    sandbox: Sandboxes, priority_class: str
+) -> None:
     env = [{"name": "A", "value": "template"}, {"name": "B", "value": "template"}]
-    template(sandbox.namespace, env=env, sleepAfter="1h")
+    template(sandbox.namespace, env=env, sleepAfter="1h", priorityClassName=priority_class)
     box = sandbox(templateRef={"name": "python"}, env=[{"name": "A", "value": "own"}]).wait()
 
     assert box.output("echo $A $B") == "own template"
     assert box.status()["sleepAfter"] == "1h"
+    pod = box.pod()["spec"]
+    assert (pod["priorityClassName"], pod["priority"]) == (priority_class, 7)
 
 
 def test_a_changed_template_works_from_the_next_start_on_and_status_says_so(sandbox: Sandboxes) -> None:
