@@ -13,7 +13,7 @@ from tests.support.cluster import Json, api_client, apply
 from tests.support.operator_numbers import counted
 from tests.support.sandboxes import Sandbox, Sandboxes
 from tests.support.waiting import eventually
-from tests.support.writes import operator_writes
+from tests.support.writes import writes_about
 
 MERGE = {"Content-Type": "application/merge-patch+json"}
 NETWORKING = "apis/networking.k8s.io/v1"
@@ -65,12 +65,6 @@ def path_of(
     box: Sandbox, plural: str = "sandboxes", *, group: str = "apis/sandpod.dev/v1alpha1", suffix: str = ""
 ) -> str:
     return f"/{group}/namespaces/{box.namespace}/{plural}/{box.name}{suffix}"
-
-
-def writes_about(box: Sandbox) -> int:
-    """The operator's, to the sandbox and to what belongs to it."""
-    about = (line.split()[-1] for line in operator_writes(box.namespace))
-    return sum(name.startswith(box.name) for name in about)
 
 
 def passes() -> float:

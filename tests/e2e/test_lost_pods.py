@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from tests.support.aftermath import nothing_doubled_nothing_left
 from tests.support.cluster import Json, kubectl
 from tests.support.sandboxes import Sandbox, Sandboxes
 from tests.support.waiting import eventually
@@ -48,6 +49,7 @@ def test_a_sandbox_whose_memory_is_full_is_killed_and_says_so_and_starts_again(s
     assert "memory" in box.told("OOMKilled")
     assert comes_back(box, without=pod)["restarts"] >= 1
     assert box.output("echo back") == "back"
+    nothing_doubled_nothing_left(sandbox)
 
 
 def test_one_that_fills_its_nodes_disk_is_evicted_and_says_so_and_starts_again(sandbox: Sandboxes) -> None:
@@ -59,6 +61,7 @@ def test_one_that_fills_its_nodes_disk_is_evicted_and_says_so_and_starts_again(s
     assert "ephemeral" in box.told("Evicted", timeout=SLOW)
     assert comes_back(box, without=pod)["restarts"] == 1
     assert box.output("ls /tmp/big 2>/dev/null || echo empty") == "empty"
+    nothing_doubled_nothing_left(sandbox)
 
 
 def test_a_service_that_is_evicted_starts_again_and_says_who_took_its_pod(sandbox: Sandboxes) -> None:
@@ -68,6 +71,7 @@ def test_a_service_that_is_evicted_starts_again_and_says_who_took_its_pod(sandbo
 
     assert "evict" in box.told("PodDeleted", timeout=SLOW).lower()
     comes_back(box, without=pod)
+    nothing_doubled_nothing_left(sandbox)
 
 
 def test_nobody_who_works_is_evicted(sandbox: Sandboxes) -> None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import pytest
 
+from tests.support.aftermath import nothing_doubled_nothing_left
 from tests.support.cluster import Json, get, kubectl
 from tests.support.sandboxes import Sandbox, Sandboxes
 from tests.support.two_nodes import (
@@ -89,7 +90,7 @@ def test_a_drain_waits_for_those_who_work_and_moves_the_others_with_their_files(
             box.apply(sleepAfter="1h")
             assert box.wake().output("hostname") == box.name
             assert node_of(box) == KEEPER
-    assert [len(pods_of(box)) for box in (working, service, asleep)] == [1, 1, 1]
+    nothing_doubled_nothing_left(sandbox)
 
 
 def test_a_sandbox_whose_volume_cannot_leave_its_node_says_so_and_starts_when_the_node_is_back(
@@ -106,6 +107,7 @@ def test_a_sandbox_whose_volume_cannot_leave_its_node_says_so_and_starts_when_th
         assert "uncordon" in said
     comes_back_on(WORKER, box)
     assert box.output("cat /workspace/f") == "kept"
+    nothing_doubled_nothing_left(sandbox)
 
 
 @dataclass(frozen=True)
@@ -151,7 +153,7 @@ def test_one_with_files_waits_until_somebody_says_that_the_node_is_gone(lost: Lo
         kubectl("taint", "node", WORKER, f"{OUT_OF_SERVICE}-")
 
 
-def test_a_node_that_comes_back_finds_its_sandboxes_elsewhere(lost: Lost) -> None:
+def test_a_node_that_comes_back_finds_its_sandboxes_elsewhere(lost: Lost, shared_sandbox: Sandboxes) -> None:
     pods = [box.status()["podUID"] for box in (lost.plain, lost.with_files)]
     lost.silence.close()
     kubectl("wait", "node", WORKER, "--for=condition=Ready", f"--timeout={SLOW}s", timeout=SLOW + 30)
@@ -162,3 +164,4 @@ def test_a_node_that_comes_back_finds_its_sandboxes_elsewhere(lost: Lost) -> Non
         assert [each["metadata"]["uid"] for each in pods_of(box)] == [pod]
         assert box.output("hostname") == box.name
         assert node_of(box) == KEEPER
+    nothing_doubled_nothing_left(shared_sandbox)

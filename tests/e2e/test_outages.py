@@ -5,6 +5,7 @@ On the cluster of two nodes, whose API server is nobody else's.
 
 import pytest
 
+from tests.support.aftermath import nothing_doubled_nothing_left
 from tests.support.cluster import Json, get, kubectl
 from tests.support.sandboxes import Sandboxes
 from tests.support.two_nodes import kill_the_api_server
@@ -46,3 +47,4 @@ def test_starts_sleeps_and_wakes_under_way_end_as_they_would_have(sandbox: Sandb
     for box in (*starting, *sleeping, *waking):
         assert not box.status().get("restarts")
         assert not box.status().get("startFailures")
+    nothing_doubled_nothing_left(sandbox)
