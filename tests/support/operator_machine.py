@@ -10,7 +10,7 @@ from typing import Any
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from sandpod_crds import durations
-from sandpod_crds.errors import ApiError, Conflict, Throttled, Unavailable
+from sandpod_crds.errors import ApiError, Conflict, Forbidden, Throttled, Unavailable
 from sandpod_crds.names import GROUP
 from sandpod_operator.objects import Json, controller, section, uid_of
 from sandpod_operator.times import parse_time
@@ -51,6 +51,8 @@ class Machine(RuleBasedStateMachine):
         self.world.api.before = self._before
         self.world.api.after = self._after
         self.traps: dict[str, Trap] = {}
+        # The namespace's quota allows no pod and no volume more.
+        self.full = False
         # For so many hours in all, the clock was put back.
         self.put_back = 0
         # By the UID of their pod, those that it was given to.
@@ -99,6 +101,10 @@ class Machine(RuleBasedStateMachine):
     def have_volumes(self, there: bool) -> None:
         self.world.has_volumes = there
 
+    @rule(full=st.booleans())
+    def fill_the_quota(self, full: bool) -> None:
+        self.full = full
+
     # What must never be
 
     @invariant()
@@ -125,6 +131,11 @@ class Machine(RuleBasedStateMachine):
         """From now on nothing goes wrong any more."""
         world = self.world
         self.traps.clear()
+        self.full = False
+        for pod in self.pods:
+            # Somebody has made sure that its node is gone, or that a pod that is nobody's goes.
+            if uid_of(pod) in world.silent or not controller(pod["metadata"]):
+                world.api.vanish(f"{PODS}/{pod['metadata']['name']}")
         world.kubelet, world.has_volumes = run_it, True
         for uid in self.bound_runtimes():
             if world.runtimes[uid].draining:
@@ -146,7 +157,7 @@ class Machine(RuleBasedStateMachine):
         return [pod for pod in self.pods if controller(pod["metadata"]).get("uid") == uid_of(sandbox)]
 
     def bound_runtimes(self) -> list[str]:
-        there = {uid_of(pod) for pod in self.pods}
+        there = {uid_of(pod) for pod in self.pods} - self.world.silent
         return [uid for uid, runtime in self.world.runtimes.items() if runtime.bound and uid in there]
 
     @property
@@ -188,6 +199,8 @@ class Machine(RuleBasedStateMachine):
 
     def _before(self, number: int, call: str) -> None:
         self._judge_deletion(call)
+        if self.full and call.startswith("POST") and call.endswith(("/pods", "/persistentvolumeclaims")):
+            raise Forbidden(403, "Forbidden", f"{call}: exceeded quota: small")
         self.traps.get("before", _nothing)(number, call)
 
     def _after(self, number: int, call: str) -> None:

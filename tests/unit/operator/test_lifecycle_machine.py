@@ -10,13 +10,13 @@ import os
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import precondition, rule
-from sandpod_crds.names import ANNOTATION_WAKE, GROUP
+from sandpod_crds.names import ANNOTATION_WAKE, GROUP, LABEL_MANAGED_BY
 from sandpod_operator.objects import Json, controller, entries, section, uid_of
 from sandpod_operator.pods import ANNOTATION_COLD
 
 from tests.support.operator_machine import OURS, PODS, Machine
 from tests.support.operator_scenarios import TEMPLATE_PATH, children, exposed_hosts, hosts
-from tests.support.operator_world import CLAIMS_PATH, crash_it, new_sandbox
+from tests.support.operator_world import CLAIMS_PATH, crash_it, evict_it, kill_it, new_sandbox, silence_it
 from tests.support.pool_world import POOL_PATH, condition, put_pool, waiting
 
 LONG = os.environ.get("HYPOTHESIS_PROFILE") == "long"
@@ -26,6 +26,8 @@ HOUR = 3600.0
 LONGEST = 1100.0
 PICK = st.integers(0, 7)
 
+UNLABELLED: Json = {"labels": {LABEL_MANAGED_BY: None}}
+UNOWNED: Json = {"ownerReferences": []}
 ALONE: tuple[Json, ...] = (
     {},
     {"workspace": {"size": "1Gi"}},
@@ -133,6 +135,11 @@ class Lifecycle(Machine):
             if path.split("/")[-1] not in used:
                 self.world.api.vanish(path)
 
+    @precondition(lambda self: self._untouched())
+    @rule(pick=PICK, change=st.sampled_from([UNLABELLED, UNOWNED]))
+    def edit_a_child(self, pick: int, change: Json) -> None:
+        self.world.api.change(self._any(self._untouched(), pick), {"metadata": change})
+
     # What the cluster does
 
     @precondition(lambda self: self.bound_runtimes())
@@ -155,10 +162,18 @@ class Lifecycle(Machine):
     @precondition(lambda self: self.pods)
     @rule(pick=PICK)
     def evict(self, pick: int) -> None:
-        path = self._any_pod(pick)
-        self.world.runtimes.pop(uid_of(self.world.api.objects[path]), None)
-        evicted = {"phase": "Failed", "reason": "Evicted", "message": "The node was low on memory."}
-        self.world.api.change(path, {"status": {**evicted, "containerStatuses": []}})
+        evict_it(self.world, self.world.api.objects[self._any_pod(pick)])
+
+    @precondition(lambda self: self.pods)
+    @rule(pick=PICK)
+    def run_out_of_memory(self, pick: int) -> None:
+        kill_it(self.world, self.world.api.objects[self._any_pod(pick)])
+
+    @precondition(lambda self: self.bound_runtimes())
+    @rule(pick=PICK)
+    def lose_the_node(self, pick: int) -> None:
+        uid = self._any(self.bound_runtimes(), pick)
+        silence_it(self.world, next(pod for pod in self.pods if uid_of(pod) == uid))
 
     # What must be in the end
 
@@ -238,6 +253,18 @@ class Lifecycle(Machine):
 
     def _any_pod(self, pick: int) -> str:
         return self._any([f"{PODS}/{pod['metadata']['name']}" for pod in self.pods], pick)
+
+    def _untouched(self) -> list[str]:
+        """What is a sandbox's by its owner and its labels. Who takes both is not told from a stranger, and a
+        pod out of a pool is known by its labels alone.
+        """
+        return [
+            path
+            for path, obj in self.world.api.objects.items()
+            if controller(obj["metadata"]).get("kind") == "Sandbox"
+            and LABEL_MANAGED_BY in section(obj["metadata"], "labels")
+            and (obj["kind"] != "Pod" or f"{OURS}/{obj['metadata']['name']}" in self.sandboxes)
+        ]
 
     def _claims_in_use(self) -> set[str]:
         volumes = [volume for pod in self.pods for volume in entries(pod["spec"], "volumes")]
