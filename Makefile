@@ -1,10 +1,12 @@
 # Everything a contributor does. `make help` lists it.
 SHELL := bash
 .DEFAULT_GOAL := help
-.PHONY: help venv lint format test unit runtime fuzz fuzz-previews e2e cluster cluster-down cluster-clean images install demo bench bench-scale generate lock
+.PHONY: help venv lint format test unit histories runtime fuzz fuzz-previews e2e cluster cluster-down cluster-clean images install demo bench bench-scale generate lock
 
 WORKERS ?= 0
 PYTEST = .venv/bin/python -m pytest
+HISTORIES = $(addprefix tests/unit/operator/,test_lifecycle_machine.py test_workers_race.py test_killed_anywhere.py \
+	pool/test_histories.py pool/test_claims_faults.py)
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -23,6 +25,9 @@ test: install ## All tests: unit, runtime, end to end on a kind cluster
 
 unit: venv ## The tests that need nothing, in seconds
 	@$(PYTEST) tests/unit
+
+histories: venv ## Random histories of the operator, other ones each time, for many minutes
+	@HYPOTHESIS_PROFILE=long $(PYTEST) --timeout 7200 $(HISTORIES)
 
 runtime: venv ## The tests of a real runtime on loopback
 	@$(PYTEST) tests/runtime

@@ -1,8 +1,11 @@
 """Random histories of a pool and its sandboxes, with an operator that dies and an API server that fails: what
 must never be, and how it ends when everybody is left in peace.
+
+HYPOTHESIS_PROFILE=long tries many more.
 """
 
 import asyncio
+import os
 from collections import Counter
 from dataclasses import dataclass, field
 from random import Random
@@ -29,6 +32,7 @@ from tests.support.pool_world import (
     waiting,
 )
 
+LONG = os.environ.get("HYPOTHESIS_PROFILE") == "long"
 SANDBOXES = ("a", "b", "c", "d")
 IMAGES = ("one:1", "two:2")
 # What one thing that happens may cost in calls: all pods of the pool made anew, and a claim of each sandbox.
@@ -182,7 +186,7 @@ def alive(pod: dict[str, object]) -> bool:
     return isinstance(metadata, dict) and "deletionTimestamp" not in metadata
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=1000 if LONG else 25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(ACTION, max_size=14), st.randoms(use_true_random=False))
 def test_whatever_happens_claims_are_exact_and_the_pool_recovers(
     actions: list[tuple[str, str | int]], luck: Random
