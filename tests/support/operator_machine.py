@@ -136,6 +136,11 @@ class Machine(RuleBasedStateMachine):
             # Somebody has made sure that its node is gone, or that a pod that is nobody's goes.
             if uid_of(pod) in world.silent or not controller(pod["metadata"]):
                 world.api.vanish(f"{PODS}/{pod['metadata']['name']}")
+        for path, obj in list(world.api.objects.items()):
+            # Who has taken the owner off what its sandbox would have taken along removes it himself.
+            unowned = obj["kind"] == "NetworkPolicy" and not controller(obj["metadata"])
+            if unowned and f"{OURS}/{obj['metadata']['name'].removesuffix('-sandbox')}" not in self.sandboxes:
+                world.api.vanish(path)
         world.kubelet, world.has_volumes = run_it, True
         for uid in self.bound_runtimes():
             if world.runtimes[uid].draining:

@@ -481,7 +481,7 @@ def evict_it(world: World, pod: Json) -> None:
     """The kubelet, because its node is short of something."""
     world.runtimes.pop(uid_of(pod), None)
     evicted = {"phase": "Failed", "reason": "Evicted", "message": "The node was low on memory."}
-    status = {**evicted, "containerStatuses": []}
+    status: Json = {**evicted, "containerStatuses": []}
     world.api.change(f"{PODS_PATH}/{pod['metadata']['name']}", {"status": status})
 
 
