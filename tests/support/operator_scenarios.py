@@ -3,23 +3,18 @@ for whatever went wrong to be put right.
 """
 
 from collections.abc import Awaitable, Callable
-from datetime import timedelta
 from typing import Any
 
-from sandpod_crds.names import GROUP, LABEL_MANAGED_BY
+from sandpod_crds.names import GROUP
 from sandpod_operator.objects import Json
-from sandpod_operator.times import format_time
 
 from tests.support.operator_world import (
     SANDBOX_PATH,
     World,
     crash_it,
-    evict_it,
     hold_it,
-    kill_it,
     new_sandbox,
     run_it,
-    silence_it,
 )
 
 Scenario = Callable[[World], Awaitable[None]]
@@ -81,102 +76,6 @@ async def node_gone(world: World) -> None:
     await create(world)
     await world.wait(100)
     world.api.vanish(pod_path(world))
-    await world.wait(WHILE)
-
-
-async def out_of_memory(world: World) -> None:
-    await create(world)
-    await world.wait(100)
-    kill_it(world, world.api.objects[pod_path(world)])
-    await world.wait(WHILE)
-
-
-async def evicted(world: World) -> None:
-    await create(world)
-    await world.wait(100)
-    evict_it(world, world.api.objects[pod_path(world)])
-    await world.wait(WHILE)
-
-
-async def drained_while_it_serves(world: World) -> None:
-    await create(world, {"keepAlive": True})
-    await drain(world)
-
-
-async def drained_while_nobody_works(world: World) -> None:
-    await create(world)
-    world.runtimes[world.status["podUID"]].quiet_for = timedelta(minutes=5)
-    await drain(world)
-    await wake(world)
-
-
-async def drain(world: World) -> None:
-    """Its pod is evicted, and takes some of its grace period to end."""
-    await world.wait(100)
-    path = pod_path(world)
-    reason = {"type": "DisruptionTarget", "status": "True", "message": "Eviction API: evicting"}
-    conditions = [*world.api.objects[path]["status"]["conditions"], reason]
-    due = format_time(world.now() + timedelta(seconds=30))
-    world.api.change(
-        path,
-        {
-            "metadata": {"deletionTimestamp": due, "finalizers": ["example.com/grace"]},
-            "status": {"conditions": conditions},
-        },
-    )
-    await world.wait(20)
-    world.api.change(path, {"metadata": {"finalizers": None}})
-    await world.wait(WHILE)
-
-
-async def silent_node(world: World) -> None:
-    """The node controller gives its pods up, which nobody can end any more."""
-    await create(world)
-    await fall_silent(world)
-
-
-async def silent_node_with_files(world: World) -> None:
-    """They are safe once somebody has said that the node is gone."""
-    await create(world, VOLUME)
-    path = pod_path(world)
-    await fall_silent(world)
-    world.api.vanish(path)
-    await world.wait(WHILE)
-
-
-async def fall_silent(world: World) -> None:
-    await world.wait(100)
-    path = pod_path(world)
-    silence_it(world, world.api.objects[path])
-    await world.wait(WHILE)
-    due = format_time(world.now() + timedelta(seconds=30))
-    world.api.change(path, {"metadata": {"deletionTimestamp": due}})
-    await world.wait(100)
-
-
-async def paused_with_a_stuck_runtime(world: World) -> None:
-    await create(world)
-    del world.runtimes[world.status["podUID"]]
-    await change(world, paused=True)
-    await world.wait(200)
-
-
-async def labels_taken_off(world: World) -> None:
-    """By which its objects are watched: for the operator, they are gone."""
-    await create(world, VOLUME)
-    for path in paths_of_children(world):
-        world.api.change(path, {"metadata": {"labels": {LABEL_MANAGED_BY: None}}})
-    await world.wait(WHILE)
-
-
-async def owner_taken_off(world: World) -> None:
-    """A pod that is nobody's is not touched, until its owner has followed what the sandbox says of it."""
-    await create(world, VOLUME)
-    pod = pod_path(world)
-    for path in paths_of_children(world):
-        world.api.change(path, {"metadata": {"ownerReferences": []}})
-    await world.wait(WHILE)
-    world.api.vanish(pod)
     await world.wait(WHILE)
 
 
@@ -295,18 +194,12 @@ async def asleep_too_long(world: World) -> None:
     await world.wait(100)
 
 
-SCENARIOS: tuple[Scenario, ...] = (
+LIVES: tuple[Scenario, ...] = (
     cold_start,
     pod_deleted_by_hand,
     crash_at_start,
     crash_of_a_running_sandbox,
     node_gone,
-    out_of_memory,
-    evicted,
-    drained_while_it_serves,
-    drained_while_nobody_works,
-    silent_node,
-    silent_node_with_files,
     image_corrected,
     deleted_and_made_again,
     sleep_and_wake,
@@ -315,7 +208,6 @@ SCENARIOS: tuple[Scenario, ...] = (
     wanted_while_it_falls_asleep,
     paused_and_resumed,
     paused_for_good,
-    paused_with_a_stuck_runtime,
     workspace_and_setup,
     workspace_grown,
     workspace_retained,
@@ -323,8 +215,6 @@ SCENARIOS: tuple[Scenario, ...] = (
     ports_exposed_and_rotated,
     exposed_and_deleted,
     network_changed,
-    labels_taken_off,
-    owner_taken_off,
     template_changed,
     too_old,
     asleep_too_long,
@@ -333,11 +223,6 @@ SCENARIOS: tuple[Scenario, ...] = (
 
 def pod_path(world: World) -> str:
     return f"/api/v1/namespaces/team/pods/{world.status['podName']}"
-
-
-def paths_of_children(world: World) -> list[str]:
-    kinds = ("Pod", "PersistentVolumeClaim", "NetworkPolicy")
-    return [path for path, obj in world.api.objects.items() if obj["kind"] in kinds]
 
 
 def children(world: World) -> list[str]:

@@ -10,9 +10,11 @@ import os
 import pytest
 
 from tests.support.operator_faults import FAULTS, HOUR, KILLS, Fault, check_calls, clock_put_back
-from tests.support.operator_scenarios import SCENARIOS, Scenario, outcome
+from tests.support.operator_losses import LOSSES
+from tests.support.operator_scenarios import LIVES, Scenario, outcome
 from tests.support.operator_world import World
 
+SCENARIOS = (*LIVES, *LOSSES)
 LONG = os.environ.get("HYPOTHESIS_PROFILE") == "long"
 
 
