@@ -1,12 +1,13 @@
 """Whose a PersistentVolumeClaim is that a sandbox wants to use: left by an earlier one of its name, or still
-another's.
+another's; and who may still be in it.
 """
 
 from sandpod_crds.models import Sandbox
 from sandpod_crds.names import API_VERSION, LABEL_INSTANCE
 
-from .objects import Json, controller, owner_uid, section
-from .observations import Key
+from .objects import Json, controller, owner_uid, section, uid_of
+from .observations import Errand, Key, Outcome
+from .pods import PodFacts, facts
 from .resources.claim import workspace_name
 from .store import Store
 
@@ -31,12 +32,37 @@ def holder_of_claim(store: Store, sandbox: Sandbox) -> str | None:
     named = workspace.claim_name if workspace is not None else None
     name = named or status.workspace_claim or kept_claim(store, sandbox) or workspace_name(metadata.name)
     at_work = store.pods.mounting(namespace=metadata.namespace, claim=name)
-    # Of two that were made at once, each sandbox finds the same one first: one goes on, and not both or none.
+    # Whoever has been let in comes first: another's pod may be the older one and be seen much later. Of two
+    # that were made at once, each sandbox finds the same one first: one goes on, and not both or none.
+    at_work.sort(key=lambda pod: not _is_let_in(pod, store))
     if at_work and owner_uid(at_work[0]) == metadata.uid:
         return None
     claim = store.claims.get(Key(metadata.namespace, name)) if named is not None else None
     user = _owner(claim, sandbox) or _user(store, claim, sandbox) if claim is not None else None
     return user or (f"the pod {at_work[0]['metadata']['name']}" if at_work else None)
+
+
+def other_in_claim(store: Store, *, namespace: str, pod: PodFacts) -> str | None:
+    """Which other pod has the volume of this one. Though it has to give way, somebody may be in it: whoever
+    was let in by an operator that could not say so any more.
+    """
+    if pod.workspace_claim is None:
+        return None
+    found = store.pods.mounting(namespace=namespace, claim=pod.workspace_claim)
+    others = (facts(each) for each in found if uid_of(each) != pod.uid)
+    return next((f"the pod {each.name}" for each in others if not each.over), None)
+
+
+def _is_let_in(pod: Json, store: Store) -> bool:
+    """Its runtime has answered to its sandbox, as far as this operator has heard or an earlier one wrote."""
+    bind = store.answers(uid_of(pod)).get(Errand.BIND)
+    if bind is not None and bind.outcome is Outcome.DONE:
+        return True
+    owner = controller(pod["metadata"])
+    sandbox = store.sandboxes.get(Key(pod["metadata"]["namespace"], owner.get("name", ""))) or {}
+    status = section(sandbox, "status")
+    works = "startedAt" in status or section(status, "setup").get("result") == "Running"
+    return status.get("podUID") == uid_of(pod) and works
 
 
 def _owner(claim: Json, sandbox: Sandbox) -> str | None:

@@ -53,6 +53,7 @@ class Questions:
         self._claims = situation.claims
         self._kept = situation.kept
         self.holder = situation.holder
+        self.other_in_claim = situation.other_in_claim
         self.offer = situation.offer
         self.environment = situation.environment
         self.wall = situation.wall

@@ -7,7 +7,7 @@ from datetime import datetime
 from sandpod_crds.models import Sandbox
 from sandpod_crds.names import LABEL_SANDBOX_NAMESPACE, LABEL_SANDBOX_UID
 
-from .claimants import holder_of_claim, kept_claim
+from .claimants import holder_of_claim, kept_claim, other_in_claim
 from .claims import ClaimFacts, claim_facts
 from .effective import Source
 from .isolation import Enforcement
@@ -45,6 +45,8 @@ class Situation:
     kept: str | None = None
     # Who has the claim that the sandbox names, or has still a pod at work in the one that it takes up.
     holder: str | None = None
+    # Who has to give way to its pod in its claim, and is not gone yet.
+    other_in_claim: str | None = None
     network_policy: Json | None = None
     # Of its exposed ports, and of earlier sandboxes of this name.
     ingresses: tuple[Json, ...] = ()
@@ -88,6 +90,7 @@ def look(
         claims={each.name: each for each in _claims(store, key, sandbox, pod)},
         kept=kept_claim(store, sandbox) if sandbox is not None else None,
         holder=holder_of_claim(store, sandbox) if sandbox is not None else None,
+        other_in_claim=other_in_claim(store, namespace=key.namespace, pod=pod) if pod is not None else None,
         network_policy=store.network_policies.get(Key(key.namespace, policy_name(key.name))),
         ingresses=tuple(_ingresses(store, key, system_namespace)),
         answers=store.answers(pod.uid) if pod is not None else {},

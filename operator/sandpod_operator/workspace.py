@@ -80,6 +80,12 @@ def make_the_workspace(case: "Case") -> Plan | None:
         # Neither the holder's deletion nor its end is sure to concern this sandbox.
         again = case.now + RELEASED_WITHIN
         return case.wait(Reason.CLAIM_IN_USE, case.holder, remove=remove, look_again_at=again)
+    if pod is not None and case.other_in_claim is not None and _is_nobody_let_in(case):
+        # Nobody is let in before the other is gone.
+        case.draft.mark_obstructed(
+            pod, image=case.image, reason=Reason.CLAIM_IN_USE, detail=case.other_in_claim
+        )
+        return case.settle(look_again_at=case.now + RELEASED_WITHIN)
     if pod is not None or workspace.claim_name is not None:
         return None
     if claim is None:
@@ -216,7 +222,11 @@ def _is_untouched(case: "Case") -> bool:
     """A warm pod whose runtime nobody has bound yet: nothing of anybody's is in its volume."""
     pod = case.pod
     taken = pod is not None and pod.claimed_at is not None and pod.deleted_at is None
-    return taken and case.bind is None and not case.bound and not case.was_setting_up
+    return taken and _is_nobody_let_in(case)
+
+
+def _is_nobody_let_in(case: "Case") -> bool:
+    return case.bind is None and not case.bound and not case.was_setting_up
 
 
 def _leave_it(claim: ClaimFacts, case: "Case") -> Plan:

@@ -317,7 +317,7 @@ async def test_of_two_that_have_started_at_once_in_one_claim_only_the_first_goes
     world.api.change(f"{PODS_PATH}/other", {"metadata": {"creationTimestamp": "2020-01-01T00:00:00Z"}})
     world.api.change(f"{OURS}/sandboxes/other", {"spec": {"paused": None}})
     world.kubelet = run_it
-    await world.settle()
+    await world.wait(20)
 
     assert [pod["metadata"]["name"] for pod in pods(world)] == ["other"]
     assert [ready(world), ready(world, "other")] == [("Pending", "ClaimInUse"), RUNNING]
