@@ -140,9 +140,10 @@ def _number(policy: SandboxPolicySpec, standing: Standing) -> Iterator[Complaint
     if most is None or standing.older < most:
         return
     oldest = "oldest sandbox" if most == 1 else f"{most} oldest sandboxes"
+    # Not how many are older: that would change for all who wait with each that goes.
     sentence = (
-        f"only the {oldest} of a namespace may start (maxSandboxes), and {standing.older} here are older "
-        f"than this one; delete {standing.older - most + 1} of those"
+        f"only the {oldest} of a namespace may start (maxSandboxes); it is the turn of the next when one "
+        "that is older is deleted"
     )
     # None of the spec's fields is to blame.
     yield Complaint("", sentence if most else "no sandbox may start in this namespace (maxSandboxes is 0)")
