@@ -51,8 +51,8 @@ log = logging.getLogger(__name__)
 class App:
     def __init__(self, settings: Settings) -> None:
         loop = asyncio.get_running_loop()
-        self.store = Store()
         self.queue: WorkQueue[Key] = WorkQueue(clock=loop)
+        self.store = Store(look_at=self.queue.add)
         self.pool_queue: WorkQueue[Key] = WorkQueue(clock=loop)
         self.metrics = Metrics()
         # Set when a part has died: the process ends, and starts anew.

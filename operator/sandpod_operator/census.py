@@ -2,7 +2,8 @@
 thousands of objects at every decision.
 """
 
-from bisect import bisect_left, insort
+from bisect import bisect_left
+from collections.abc import Callable
 
 from .objects import Json, key_of, uid_of
 from .observations import Key
@@ -11,8 +12,15 @@ from .observations import Key
 Place = tuple[str, str, str]
 
 
+def _nobody(namespace: str, number: int) -> None:
+    pass
+
+
 class Census:
-    def __init__(self) -> None:
+    """`moved` is told, at once, of every change of a namespace's order and from which number on it is one."""
+
+    def __init__(self, *, moved: Callable[[str, int], None] = _nobody) -> None:
+        self._moved = moved
         self._places: dict[str, list[Place]] = {}
 
     def put(self, sandbox: Json) -> None:
@@ -24,16 +32,20 @@ class Census:
         if known and going:
             self.remove(sandbox)
         elif not known and not going:
-            insort(self._places.setdefault(key_of(sandbox).namespace, places), place)
+            namespace = key_of(sandbox).namespace
+            self._places.setdefault(namespace, places).insert(index, place)
+            self._moved(namespace, index)
 
     def remove(self, sandbox: Json) -> None:
         namespace = key_of(sandbox).namespace
         places, place = self._find(sandbox)
         index = bisect_left(places, place)
-        if index < len(places) and places[index] == place:
-            del places[index]
+        if index == len(places) or places[index] != place:
+            return
+        del places[index]
         if not places:
-            self._places.pop(namespace, None)
+            del self._places[namespace]
+        self._moved(namespace, index)
 
     def older(self, sandbox: Json) -> int:
         """How many sandboxes of its namespace were there before it."""
@@ -41,7 +53,7 @@ class Census:
         return bisect_left(places, place)
 
     def at(self, namespace: str, number: int) -> Key | None:
-        """The sandbox that so many are older than: when one of these has gone, it is its turn."""
+        """The sandbox that so many are older than."""
         places = self._places.get(namespace, [])
         return Key(namespace, places[number][1]) if 0 <= number < len(places) else None
 

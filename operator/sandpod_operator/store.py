@@ -133,9 +133,16 @@ class Cache:
             yield self._mounting, (key.namespace, claim)
 
 
+def _nobody(key: Key) -> None:
+    pass
+
+
 class Store:
-    def __init__(self) -> None:
-        self.census = Census()
+    """`look_at` is told of sandboxes that have to be looked at though nothing has happened to them."""
+
+    def __init__(self, *, look_at: Callable[[Key], None] = _nobody) -> None:
+        self._look_at = look_at
+        self.census = Census(moved=self._have_moved)
         self._caches = {
             kind.plural: Cache(slim=kind.slim, census=self.census if kind is SANDBOX else None)
             for kind in KINDS
@@ -165,20 +172,20 @@ class Store:
 
     def concerned(self, kind: Kind, obj: Json) -> set[Key]:
         """The sandboxes that have to be looked at after an event of this object."""
-        found = set(kind.concerns(obj, self.sandboxes))
-        if kind is SANDBOX and (
-            self.sandboxes.get(key_of(obj)) is None or "deletionTimestamp" in obj["metadata"]
-        ):
-            found.update(self._next_in_line(key_of(obj).namespace))
-        return found
+        return set(kind.concerns(obj, self.sandboxes))
 
-    def _next_in_line(self, namespace: str) -> Iterator[Key]:
-        """Whose turn it is, of those that a policy's maxSandboxes made wait, when one has gone."""
+    def _have_moved(self, namespace: str, number: int) -> None:
+        """Said at once, whichever way one has come or gone: an event that comes later would find others gone
+        meanwhile, and name the last of those whose turn it is, and nobody else.
+        """
         for policy in self.policies:
             most = section(self.policies.get(policy) or {}, "spec").get("maxSandboxes")
-            key = self.census.at(namespace, most - 1) if most is not None else None
-            if key is not None:
-                yield key
+            if most is None or number >= most:
+                continue
+            # The last who may start and the first who may not: one of them could not before, or could.
+            for key in (self.census.at(namespace, most - 1), self.census.at(namespace, most)):
+                if key is not None:
+                    self._look_at(key)
 
     def deleted(self, kind: Kind, key: Key, *, uid: str) -> None:
         """The API server says that this very object is gone."""

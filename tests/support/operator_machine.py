@@ -21,6 +21,7 @@ from tests.support.operator_scenarios import TEMPLATE_PATH
 from tests.support.operator_world import MINUTE, World, crash_it, hold_it, run_it, run_it_deaf
 
 OURS = f"/apis/{GROUP}/v1alpha1/namespaces/team/sandboxes"
+MANY = 1000
 PODS = "/api/v1/namespaces/team/pods"
 # For each sandbox in steady failure: a start each few seconds at first, then each five minutes.
 MOST_CALLS_A_MINUTE = 6
@@ -184,7 +185,7 @@ class Machine(RuleBasedStateMachine):
         """By the few policies that these histories have."""
         spec = self.effective(sandbox)
         return any(
-            policy.get("maxSandboxes") == 0
+            policy.get("maxSandboxes", MANY) <= self._older(sandbox)
             or (policy.get("allowKeepAlive") is False and bool(spec.get("keepAlive")))
             or not any(
                 fnmatchcase(self.wanted_image(sandbox), each)
@@ -193,6 +194,12 @@ class Machine(RuleBasedStateMachine):
             )
             for policy in self.policies
         )
+
+    def _older(self, sandbox: Json) -> int:
+        """How many were there before it: of the same second, by name."""
+        place = (sandbox["metadata"]["creationTimestamp"], sandbox["metadata"]["name"])
+        others = (each["metadata"] for each in self.sandboxes.values())
+        return sum((each["creationTimestamp"], each["name"]) < place for each in others)
 
     def wanted_sleep_after(self, sandbox: Json) -> float | None:
         spec = self.effective(sandbox)

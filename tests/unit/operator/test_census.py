@@ -57,6 +57,21 @@ def test_a_new_sandbox_of_an_old_name_is_young() -> None:
     assert (census.older(other), census.older(again)) == (0, 1)
 
 
+def test_whoever_keeps_it_is_told_from_which_one_on_the_numbers_are_others() -> None:
+    moves: list[tuple[str, int]] = []
+    census = Census(moved=lambda namespace, number: moves.append((namespace, number)))
+    a, b, c = (sandbox(name, second=second) for second, name in enumerate("abc"))
+    for each in (c, a, a, b):
+        census.put(each)
+    assert moves == [("team", 0), ("team", 0), ("team", 1)]
+
+    moves.clear()
+    census.put(sandbox("b", second=1, going=True))
+    census.remove(b)
+    census.remove(c)
+    assert moves == [("team", 1), ("team", 1)]
+
+
 def test_places_that_nobody_has_are_nobodys() -> None:
     census = Census()
 

@@ -1,6 +1,7 @@
 """Random histories of sandboxes, in a cluster where everything can go wrong at any time: alone, under
-templates, lifetimes and policies, and with a pool that two of them share. What must never be, is looked for
-after every step; what must be in the end, when nothing goes wrong any more.
+templates, lifetimes and policies, several under one that lets the oldest start, and with a pool that two of
+them share. What must never be, is looked for after every step; what must be in the end, when nothing goes
+wrong any more.
 
 HYPOTHESIS_PROFILE=long tries many more and longer ones.
 """
@@ -304,6 +305,42 @@ class Governed(Lifecycle):
             put_template(self, "python:3")
 
 
+class Counted(Lifecycle):
+    """Several, of whom a policy lets the oldest start."""
+
+    most = 4
+    # In the order of those that were made in one second
+    names = ("box", "den", "hut", "inn")
+    specs = ({}, {"lifetime": {"maxAge": "300s"}}, {"lifetime": {"deleteAfterAsleep": "100s"}})
+    changes = ({"paused": True}, {"paused": False}, *LIFETIMES)
+
+    def __init__(self) -> None:
+        super().__init__()
+        policy = {"kind": "SandboxPolicy", "metadata": {"name": "students"}, "spec": {"maxSandboxes": 2}}
+        self.world.api.put(POLICY_PATH, policy)
+
+    @rule(most=st.integers(1, 3))
+    def let_start(self, most: int) -> None:
+        self.world.api.change(POLICY_PATH, {"spec": {"maxSandboxes": most}})
+
+    @rule()
+    def everybody_at_once(self) -> None:
+        """The first two have not long to live."""
+        for number, name in enumerate(self.names):
+            self.create(name=name, spec=self.specs[1 if number < 2 else 0])
+
+    @rule()
+    def delete_all_but_one(self) -> None:
+        for path in list(self.sandboxes)[:-1]:
+            self.world.api.vanish(path)
+
+    @rule()
+    def see_nothing_for_a_while(self) -> None:
+        self.go_blind()
+        self.pass_time(400)
+        self.see_again()
+
+
 class Sharing(Lifecycle):
     """Two sandboxes and a pool that may be smaller."""
 
@@ -368,4 +405,5 @@ def lived(kind: type[Lifecycle]) -> type:
 
 TestLifecycle = lived(Lifecycle)
 TestGoverned = lived(Governed)
+TestCounted = lived(Counted)
 TestSharing = lived(Sharing)
