@@ -52,7 +52,7 @@ class App:
     def __init__(self, settings: Settings) -> None:
         loop = asyncio.get_running_loop()
         self.queue: WorkQueue[Key] = WorkQueue(clock=loop)
-        self.store = Store(look_at=self.queue.add)
+        self.store = Store(look_at=self.queue.add, clock=loop.time)
         self.pool_queue: WorkQueue[Key] = WorkQueue(clock=loop)
         self.metrics = Metrics()
         # Set when a part has died: the process ends, and starts anew.

@@ -201,6 +201,13 @@ class Case(Questions):
             )
         )
 
+    @property
+    def which_lifetime(self) -> str:
+        """That has come to its end by then."""
+        lifetime = self.spec.lifetime
+        asleep = self.draft.asleep_since is not None and lifetime is not None and lifetime.delete_after_asleep
+        return "lifetime.deleteAfterAsleep is over." if asleep else "lifetime.maxAge is over."
+
     def _verdicts(self) -> Iterable[Verdict]:
         before = {condition.type: condition for condition in self.status.conditions}
         yield honored(

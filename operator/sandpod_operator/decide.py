@@ -33,6 +33,7 @@ from .pool.take import end_of_patience, environment_of, take_a_warm_pod
 from .reasons import Reason
 from .settings import Installation
 from .situation import Situation
+from .times import SKEW
 from .workspace import make_the_workspace, tend_the_workspace, tied_volume, volume_is_coming
 
 # After so long, a start that is still under way is worth a word.
@@ -57,10 +58,9 @@ def decide(situation: Situation, *, now: datetime, installation: Installation) -
 
 def end_in_time(case: Case) -> Plan | None:
     """Its lifetime is over: the sandbox is deleted, and all that belongs to it goes with it."""
-    deadline = case.deadline
-    if deadline is None or case.now < deadline:
+    if case.deadline is None or case.now < case.deadline:
         return None
-    case.tell(Reason.EXPIRED, case.sentence(Reason.EXPIRED, _which(case)), tone=Tone.NORMAL)
+    case.tell(Reason.EXPIRED, case.sentence(Reason.EXPIRED, case.which_lifetime), tone=Tone.NORMAL)
     found = case.sandbox.metadata
     # Of this version only: somebody may have asked it awake a moment ago.
     version = found.resource_version
@@ -174,12 +174,11 @@ def wait_for_the_runtime(case: Case) -> Plan | None:
     if case.bind is not None and case.bind.outcome is Outcome.REFUSED:
         case.lose(Reason.BIND_REFUSED, case.bind.message)
         return case.settle(remove=removal(pod))
-    slow = pod.under_way_since + SLOW
-    reason = Reason.STARTING if case.now < slow or pod.running_since else Reason.STARTING_SLOWLY
-    look_again_at = slow if reason is Reason.STARTING else None
+    look_again_at = case.still_to_come(pod.under_way_since + SLOW, within=SLOW + SKEW)
+    reason = Reason.STARTING if look_again_at or pod.running_since else Reason.STARTING_SLOWLY
     if pod.running_since is not None and not case.was_setting_up:
         look_again_at = _end_of_start(case, since=pod.running_since)
-        if case.now >= look_again_at:
+        if look_again_at is None:
             case.lose(Reason.RUNTIME_NOT_ANSWERING, f"{case.settings.start_timeout_seconds:g} seconds")
             return case.settle(remove=removal(pod))
     environment = environment_of(case)
@@ -201,12 +200,15 @@ def wait_for_the_runtime(case: Case) -> Plan | None:
     return case.settle(ask=ask, look_again_at=look_again_at)
 
 
-def _end_of_start(case: Case, *, since: datetime) -> datetime:
-    due = since + timedelta(seconds=case.settings.start_timeout_seconds)
+def _end_of_start(case: Case, *, since: datetime) -> datetime | None:
+    """None when it is over."""
+    longest = timedelta(seconds=case.settings.start_timeout_seconds)
     if case.ask(Errand.BIND) is None:
-        return due
+        return case.still_to_come(since + longest, within=longest + SKEW)
     # The operator may have been away, or its clock be another than the node's.
-    return max(due, (case.asked_since or case.now) + FAIR)
+    asked_since = case.asked_since or case.now
+    due = max(min(since, asked_since) + longest, asked_since + FAIR)
+    return due if case.now < due else None
 
 
 def put_it_to_sleep(case: Case) -> Plan | None:
@@ -214,8 +216,9 @@ def put_it_to_sleep(case: Case) -> Plan | None:
     pod = case.pod
     if pod is None or not case.spec.paused:
         return None
-    overdue = (case.draft.draining_since or case.now) + SLEEPY
-    if case.now >= overdue:
+    since = case.draft.draining_since or case.now
+    overdue = case.still_to_come(since + SLEEPY, within=SLEEPY + SKEW)
+    if overdue is None:
         case.sleep(Reason.PAUSED)
         return case.settle(remove=removal(pod))
     case.draft.mark_draining(Reason.PAUSING)
@@ -267,12 +270,6 @@ def _news(case: Case) -> Ask | None:
     if since is not None and case.answer_to(Errand.CHECK, subject=since) is None:
         return case.ask(Errand.CHECK, subject=since)
     return None
-
-
-def _which(case: Case) -> str:
-    lifetime = case.spec.lifetime
-    asleep = case.draft.asleep_since is not None and lifetime is not None and lifetime.delete_after_asleep
-    return "lifetime.deleteAfterAsleep is over." if asleep else "lifetime.maxAge is over."
 
 
 PHASES: tuple[Callable[[Case], Plan | None], ...] = (

@@ -16,6 +16,7 @@ from .plan import Plan, Removal, Verb, Write
 from .pods import PodFacts
 from .reasons import Reason
 from .situation import Situation
+from .times import SKEW
 
 # A pod that is still there so long after its grace period has a node that will not report its end.
 GRACE_OVERDUE = timedelta(seconds=30)
@@ -129,7 +130,8 @@ def see_it_off(case: Case, pod: PodFacts) -> Plan:
     if pod.has_claim:
         # Its volume might be in use by a container that nobody can see: two writers would destroy it.
         return _wait_for_the_node(case, pod, overdue=overdue)
-    if case.now < overdue:
+    longest = pod.grace + GRACE_OVERDUE + SKEW
+    if case.still_to_come(overdue, within=longest) is not None:
         return case.settle(look_again_at=overdue)
     # Looked at again, because a finalizer of somebody else may hold it even then.
     return case.settle(remove=removal(pod, force=True), look_again_at=case.now + GRACE_OVERDUE)

@@ -71,7 +71,7 @@ class Executor:
         """True when something was written, or refused, so that there may be more to decide."""
         # First: an asking that nobody wants any more must not go on while we wait for the API server.
         if plan.ask is not None:
-            self._store.asking(key, pod_uid=plan.ask.pod_uid, errand=plan.ask.errand, now=self._now())
+            self._store.asking(key, pod_uid=plan.ask.pod_uid, errand=plan.ask.errand)
         self._asker.want(key, plan.ask)
         changed = False
         if sandbox is not None:

@@ -4,7 +4,7 @@ container runs, how it ended. Pure.
 
 import json
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, cast
 
 from sandpod_crds.names import (
@@ -67,6 +67,8 @@ class PodFacts:
     # The moment from which the pod has no right to exist any more.
     deleted_at: datetime | None
     deleted_by: str
+    # What its deletion gave it until then.
+    grace: timedelta
     # Deleted to free its node, not because of what it is.
     disrupted: bool
     # It mounts a PersistentVolumeClaim, of the workspace or another.
@@ -124,6 +126,7 @@ def facts(pod: Json) -> PodFacts:
         deleted_by=in_one_line(
             conditions.get("DisruptionTarget", {}).get("message") or "by somebody, or with its node"
         ),
+        grace=timedelta(seconds=metadata.get("deletionGracePeriodSeconds") or 0),
         disrupted=conditions.get("DisruptionTarget", {}).get("status") == "True",
         has_claim=any("persistentVolumeClaim" in each for each in entries(section(pod, "spec"), "volumes")),
         workspace_claim=workspace_claim(pod),

@@ -24,6 +24,7 @@ from .resources.pod import Frame, build_pod, sandbox_image
 from .settings import Installation
 from .situation import Situation
 from .status import LONGEST_PAUSE, pause_after
+from .times import still_to_come
 
 NEVER = "never"
 # A setup that was done before has ended by then, and nobody has to be told that it runs.
@@ -58,7 +59,9 @@ class Questions:
         self.environment = situation.environment
         self.wall = situation.wall
         self.drain_overdue = situation.drain_overdue
-        self.asked_since = situation.asked_since
+        asked_for = situation.asked_for
+        # By the clock on the wall as it goes now.
+        self.asked_since = now - asked_for if asked_for is not None else None
         recorded = self.pod.template if self.pod is not None else None
         self.effective: Effective = effective_spec(sandbox, situation.source, recorded=recorded)
         self.spec = self.effective.spec
@@ -101,9 +104,8 @@ class Questions:
     @property
     def end_of_glance(self) -> datetime | None:
         """Until then it may turn out that there is no setup to wait for; None when that is over."""
-        until = self.bind.at + GLANCE if self.bind is not None else None
-        # A clock that was put back must not keep it silent.
-        return until if until is not None and self.now < until <= self.now + GLANCE else None
+        bind = self.bind
+        return self.still_to_come(bind.at + GLANCE, within=GLANCE) if bind is not None else None
 
     @property
     def alive(self) -> bool:
@@ -161,8 +163,10 @@ class Questions:
         return due if waits and not changed else None
 
     def _is_near(self, moment: datetime) -> bool:
-        # No pause is longer. A moment further away is from before a clock was put back.
-        return self.now < moment <= self.now + LONGEST_PAUSE
+        return self.still_to_come(moment, within=LONGEST_PAUSE) is not None
+
+    def still_to_come(self, moment: datetime, *, within: timedelta) -> datetime | None:
+        return still_to_come(moment, now=self.now, within=within)
 
     @property
     def wake(self) -> str:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import timedelta
 
 from sandpod_crds.models import Sandbox
 from sandpod_crds.names import LABEL_SANDBOX_NAMESPACE, LABEL_SANDBOX_UID
@@ -57,8 +57,8 @@ class Situation:
     offer: Offer | None = None
     # What was read of Secrets and ConfigMaps for a warm pod
     environment: Environment | None = None
-    # Since when this operator asks the pod's runtime
-    asked_since: datetime | None = None
+    # For how long this operator has asked the pod's runtime, by a clock that nobody puts
+    asked_for: timedelta | None = None
     # Of the pool that its pod comes from, if the pod is behind it
     wall: Json | None = None
     enforcement: Enforcement = Enforcement.UNKNOWN
@@ -96,7 +96,7 @@ def look(
         answers=store.answers(pod.uid) if pod is not None else {},
         refusals=store.refusals(key),
         offer=_offer(store, sandbox, pools, wanted=pod is None) if sandbox is not None else None,
-        asked_since=store.asked_since(pod.uid) if pod is not None else None,
+        asked_for=store.asked_for(pod.uid) if pod is not None else None,
         environment=pools.environment(key),
         enforcement=enforcement,
         wall=_wall(store, key.namespace, pod) if pod is not None else None,

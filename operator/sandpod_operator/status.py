@@ -16,6 +16,7 @@ from .objects import Json
 from .observations import Answer, SetupResult
 from .pods import PodFacts
 from .reasons import Names, Reason, sentence
+from .times import SKEW, still_to_come
 
 # After the n-th failed start in a row the next one is tried 2 to the power of n-1 seconds later, at most
 # these.
@@ -200,8 +201,8 @@ class Draft:
         """Forget the failures before a start that lasts; returns when to do so if it is too early."""
         if not self._fields["start_failures"] or self._fields["started_at"] is None:
             return None
-        due: datetime = self._fields["started_at"] + STABLE
-        if self._now < due:
+        due = still_to_come(self._fields["started_at"] + STABLE, now=self._now, within=STABLE + SKEW)
+        if due is not None:
             return due
         self._set(start_failures=None)
         return None
@@ -234,7 +235,9 @@ class Draft:
     def _lasted(self) -> bool:
         """The last start was one that held."""
         started = self._old.started_at
-        return started is not None and self._now - started >= STABLE
+        if started is None:
+            return False
+        return still_to_come(started + STABLE, now=self._now, within=STABLE + SKEW) is None
 
     def _slow_down(self) -> int:
         """One more start that did not last. Returns how many in a row."""

@@ -2,8 +2,9 @@
 and from its own writes, and what was observed beside them.
 """
 
+import time
 from collections.abc import Callable, Iterator
-from datetime import datetime
+from datetime import timedelta
 
 from sandpod_crds.names import LABEL_INSTANCE
 
@@ -140,8 +141,11 @@ def _nobody(key: Key) -> None:
 class Store:
     """`look_at` is told of sandboxes that have to be looked at though nothing has happened to them."""
 
-    def __init__(self, *, look_at: Callable[[Key], None] = _nobody) -> None:
+    def __init__(
+        self, *, look_at: Callable[[Key], None] = _nobody, clock: Callable[[], float] = time.monotonic
+    ) -> None:
         self._look_at = look_at
+        self._clock = clock
         self.census = Census(moved=self._have_moved)
         self._caches = {
             kind.plural: Cache(slim=kind.slim, census=self.census if kind is SANDBOX else None)
@@ -160,8 +164,8 @@ class Store:
         self._departed: dict[Key, str] = {}
         # By the UID of the pod that gave them.
         self._answers: dict[str, dict[Errand, Answer]] = {}
-        # By the UID of the pod.
-        self._asked: dict[str, datetime] = {}
+        # By the UID of the pod. Not by the clock on the wall: put forward, it would give up every start.
+        self._asked: dict[str, float] = {}
         # Nodes whose drain has waited long enough for the sandboxes on them.
         self.released_nodes: frozenset[str] = frozenset()
         # By the sandbox and the plural of what was refused.
@@ -220,13 +224,14 @@ class Store:
     def answers(self, pod_uid: str) -> dict[Errand, Answer]:
         return self._answers.get(pod_uid, {})
 
-    def asked_since(self, pod_uid: str) -> datetime | None:
-        return self._asked.get(pod_uid)
+    def asked_for(self, pod_uid: str) -> timedelta | None:
+        since = self._asked.get(pod_uid)
+        return timedelta(seconds=self._clock() - since) if since is not None else None
 
-    def asking(self, key: Key, *, pod_uid: str, errand: Errand, now: datetime) -> None:
+    def asking(self, key: Key, *, pod_uid: str, errand: Errand) -> None:
         """What the pod's runtime has answered to this errand before does not count any more."""
         if self._has_pod(key, pod_uid):
-            self._asked.setdefault(pod_uid, now)
+            self._asked.setdefault(pod_uid, self._clock())
             self.answers(pod_uid).pop(errand, None)
 
     def put_answer(self, key: Key, answer: Answer) -> bool:

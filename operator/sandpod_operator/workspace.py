@@ -20,6 +20,7 @@ from .pod_ends import Trouble
 from .quantities import parse
 from .reasons import Reason
 from .resources.claim import build_claim
+from .times import SKEW
 
 if TYPE_CHECKING:
     from .case import Case
@@ -123,14 +124,16 @@ def provisioning_deadline(case: "Case") -> datetime | None:
     claim = case.claim
     if claim is None or claim.phase != "Pending" or case.alive:
         return None
-    due = claim.created_at + PROVISIONED_WITHIN
-    return due if case.now < due else None
+    return _end_of_provisioning(claim, case)
 
 
 def volume_is_coming(case: "Case") -> bool:
     """The claim is so new that to wait for its volume is nothing to speak of."""
-    claim = case.claim
-    return claim is not None and case.now < claim.created_at + PROVISIONED_WITHIN
+    return case.claim is not None and _end_of_provisioning(case.claim, case) is not None
+
+
+def _end_of_provisioning(claim: ClaimFacts, case: "Case") -> datetime | None:
+    return case.still_to_come(claim.created_at + PROVISIONED_WITHIN, within=PROVISIONED_WITHIN + SKEW)
 
 
 def tied_volume(case: "Case", obstacle: Trouble) -> tuple[Reason, str] | None:

@@ -259,7 +259,7 @@ def situation(
         answers={each.errand: each for each in given},
         refusals={refused: refusal} if refusal is not None else {},
         ingresses=ingresses,
-        asked_since=NOW + timedelta(seconds=asked) if asked is not None else None,
+        asked_for=timedelta(seconds=-asked) if asked is not None else None,
     )
     if model is None or not fenced:
         return found

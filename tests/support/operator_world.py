@@ -91,7 +91,7 @@ class World:
     def boot(self) -> None:
         """A new process of the operator: all that it knows, it reads from the API server."""
         self.queue: WorkQueue[Key] = WorkQueue(clock=self.clock, jitter=lambda: 1.0)
-        self.store = Store(look_at=self.queue.add)
+        self.store = Store(look_at=self.queue.add, clock=self.clock.time)
         self.pool_queue: WorkQueue[Key] = WorkQueue(clock=self.clock, jitter=lambda: 1.0)
         self.asker = Asker()
         self.metrics = Metrics()

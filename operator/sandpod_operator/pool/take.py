@@ -70,6 +70,4 @@ def end_of_patience(case: "Case") -> datetime | None:
     pod = case.pod
     if pod is None or pod.claimed_at is None or case.current:
         return None
-    until = pod.claimed_at + PATIENCE
-    # A clock that was put back must not keep it silent.
-    return until if case.now < until <= case.now + PATIENCE else None
+    return case.still_to_come(pod.claimed_at + PATIENCE, within=PATIENCE)

@@ -11,7 +11,7 @@ import pytest
 
 from tests.support.operator_faults import FAULTS, HOUR, KILLS, Fault, check_calls, clock_put_back
 from tests.support.operator_losses import LOSSES
-from tests.support.operator_scenarios import LIVES, Scenario, outcome
+from tests.support.operator_scenarios import LIVES, Scenario, asleep_too_long, outcome, too_old
 from tests.support.operator_world import World
 
 SCENARIOS = (*LIVES, *LOSSES)
@@ -27,8 +27,9 @@ async def gone_through(scenario: Scenario, fault: Fault | None = None, victim: i
     if fault is not None:
         fault(world, victim)
     await scenario(world)
-    # The longest pause of the queue, and then some. What is to happen at a time of day waits for that time.
-    await world.wait(100 if fault is not clock_put_back else HOUR + 100)
+    # The longest pause of the queue, and then some. Only a lifetime's end is a time of day.
+    lives_by_the_clock = fault is clock_put_back and scenario in (too_old, asleep_too_long)
+    await world.wait(HOUR + 100 if lives_by_the_clock else 100)
     return world
 
 

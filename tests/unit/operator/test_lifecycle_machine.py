@@ -180,8 +180,9 @@ class Lifecycle(Machine):
 
     def _in_the_end(self) -> None:
         self.leave_in_peace()
-        # As far back as the clock may have been put.
-        self.pass_time(LONGEST + HOUR * max(1, self.put_back))
+        # Only the end of a lifetime waits for as long as the clock was put back.
+        lifetimes = any("lifetime" in self.effective(each) for each in self.sandboxes.values())
+        self.pass_time(LONGEST + (HOUR * self.put_back if lifetimes else 0))
         self._rest()
         for sandbox in self.sandboxes.values():
             self._check_rest(sandbox)

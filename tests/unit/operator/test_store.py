@@ -1,10 +1,13 @@
 """What the operator knows, and how late, early and lost news change it."""
 
+from datetime import timedelta
+
 from sandpod_operator.kinds import slim_object, slim_pod
 from sandpod_operator.objects import Json
 from sandpod_operator.observations import Answer, Errand, Key, Outcome
 from sandpod_operator.store import TOMBSTONES, Cache, Store
 
+from tests.support.fake_clock import FakeClock
 from tests.support.operator_objects import KEY, NOW, POD_UID, UID, bound, pod, sandbox
 
 
@@ -186,21 +189,24 @@ def test_an_answer_does_not_count_when_the_question_is_asked_anew() -> None:
     store.sandboxes.observe(sandbox())
     store.pods.observe(pod())
     store.put_answer(KEY, bound())
-    store.asking(KEY, pod_uid=POD_UID, errand=Errand.ADJUST, now=NOW)
+    store.asking(KEY, pod_uid=POD_UID, errand=Errand.ADJUST)
     assert Errand.BIND in store.answers(POD_UID)
-    store.asking(KEY, pod_uid=POD_UID, errand=Errand.BIND, now=NOW)
+    store.asking(KEY, pod_uid=POD_UID, errand=Errand.BIND)
 
     assert store.answers(POD_UID) == {}
 
 
-def test_since_when_a_pod_is_asked_is_remembered_as_long_as_it_is_there() -> None:
-    store = Store()
+def test_for_how_long_a_pod_is_asked_is_remembered_as_long_as_it_is_there() -> None:
+    clock = FakeClock()
+    store = Store(clock=clock.time)
     store.sandboxes.observe(sandbox())
     store.pods.observe(pod())
-    store.asking(KEY, pod_uid=POD_UID, errand=Errand.BIND, now=NOW)
-    store.asking(KEY, pod_uid=POD_UID, errand=Errand.BIND, now=NOW.replace(year=2027))
-    assert store.asked_since(POD_UID) == NOW
+    assert store.asked_for(POD_UID) is None
+    store.asking(KEY, pod_uid=POD_UID, errand=Errand.BIND)
+    clock.advance(5)
+    store.asking(KEY, pod_uid=POD_UID, errand=Errand.BIND)
+    assert store.asked_for(POD_UID) == timedelta(seconds=5)
 
     store.pod_deleted(KEY, uid=POD_UID)
-    store.asking(KEY, pod_uid=POD_UID, errand=Errand.BIND, now=NOW)
-    assert store.asked_since(POD_UID) is None
+    store.asking(KEY, pod_uid=POD_UID, errand=Errand.BIND)
+    assert store.asked_for(POD_UID) is None
