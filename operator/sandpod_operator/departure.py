@@ -31,8 +31,10 @@ def leave_with_the_sandbox(situation: Situation) -> Plan:
     # Also of one that is deleted with --cascade=orphan: its pod would work on, where no policy reaches it.
     there = (*([situation.pod] if situation.pod is not None else []), *situation.orphans)
     pod = next((each for each in there if each.deleted_at is None), None)
-    writes = withdraw(situation.ingresses)
-    return Plan(writes=writes, remove_pod=removal(pod) if pod is not None else None)
+    if pod is not None:
+        # A step of its own: somebody may refuse the others, and the pod is not to work on for that.
+        return Plan(remove_pod=removal(pod))
+    return Plan(writes=withdraw(situation.ingresses))
 
 
 def keep_one_pod(case: Case) -> Plan | None:

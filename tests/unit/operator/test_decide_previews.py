@@ -19,6 +19,7 @@ from tests.support.operator_objects import (
     NOW,
     UID,
     asleep,
+    at,
     bound,
     case_of,
     installation,
@@ -194,10 +195,9 @@ def test_a_sandbox_that_is_gone_or_going_leaves_no_ingress() -> None:
     made = ingresses_for(PORTS)
     assert writes(plan_for(situation(None, ingresses=made))) == ["delete ingresses"]
     going = sandbox(PORTS, running(), deletionTimestamp="2026-11-18T12:00:00Z")
-    assert writes(plan_for(situation(going, pod(PORTS, up()), ingresses=made))) == [
-        "delete ingresses",
-        "delete pod",
-    ]
+    assert writes(plan_for(situation(going, pod(PORTS, up()), ingresses=made))) == ["delete pod"]
+    ending = pod(PORTS, up(), deletionTimestamp=at(30))
+    assert writes(plan_for(situation(going, ending, ingresses=made))) == ["delete ingresses"]
 
 
 @pytest.mark.parametrize(
