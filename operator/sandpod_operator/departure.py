@@ -9,6 +9,7 @@ from sandpod_crds.names import LABEL_PROTECTED
 
 from .case import Case
 from .exposure import withdraw
+from .fence import take_down
 from .kinds import POD
 from .last_words import LastWords
 from .objects import Json
@@ -34,7 +35,9 @@ def leave_with_the_sandbox(situation: Situation) -> Plan:
     if pod is not None:
         # A step of its own: somebody may refuse the others, and the pod is not to work on for that.
         return Plan(remove_pod=removal(pod))
-    return Plan(writes=withdraw(situation.ingresses))
+    # Its wall stands for as long as its pod has not ended.
+    wall = take_down(situation.network_policy) if not there else ()
+    return Plan(writes=(*wall, *withdraw(situation.ingresses)))
 
 
 def keep_one_pod(case: Case) -> Plan | None:

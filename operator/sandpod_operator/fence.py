@@ -5,10 +5,10 @@ while it runs. Pure.
 from typing import TYPE_CHECKING
 
 from sandpod_crds.models.network import Network
-from sandpod_crds.names import LABEL_NETWORK
+from sandpod_crds.names import LABEL_NETWORK, LABEL_SANDBOX_UID
 
 from .kinds import NETWORK_POLICY, POD
-from .objects import Json, replacing, section, uid_of
+from .objects import Json, controller, replacing, section, uid_of
 from .plan import Plan, Verb, Write
 from .pool.wall import network_id
 from .refusals import stranger
@@ -37,6 +37,15 @@ def fence_the_network(case: "Case") -> Plan | None:
         return case.write(_put_up(found, wanted, case))
     # No sandbox begins without its wall; one that runs goes on, and says so.
     return None if pod is not None else case.wait(refusal.reason, refusal.message, until=refusal.retry_at)
+
+
+def take_down(found: Json | None) -> tuple[Write, ...]:
+    """What stands for a sandbox that is gone. With an owner, the garbage collector sees to it."""
+    metadata = found["metadata"] if found is not None else Json()
+    ours = LABEL_SANDBOX_UID in section(metadata, "labels") and not controller(metadata)
+    if found is None or not ours or "deletionTimestamp" in metadata:
+        return ()
+    return (Write(verb=Verb.DELETE, kind=NETWORK_POLICY, name=metadata["name"], uid=uid_of(found)),)
 
 
 def _put_up(found: Json | None, wanted: Json, case: "Case") -> Write:

@@ -6,7 +6,7 @@ import pytest
 from sandpod_crds.errors import ApiError, Forbidden, Unavailable
 from sandpod_operator.objects import Json
 
-from tests.support.operator_scenarios import PORTS, create
+from tests.support.operator_scenarios import PORTS, VOLUME, create
 from tests.support.operator_world import POD_PATH, SANDBOX_PATH, World
 
 WALL_PATH = "/apis/networking.k8s.io/v1/namespaces/team/networkpolicies/box-sandbox"
@@ -49,3 +49,40 @@ async def test_the_pod_goes_though_somebody_refuses_to_let_its_preview_go(
     await world.wait(60)
 
     assert POD_PATH not in world.api.objects
+
+
+async def test_its_wall_goes_after_its_pod_and_its_files_stay() -> None:
+    world = World()
+    await create(world, {**PORTS, **VOLUME})
+    held = {"finalizers": ["example.com/slow"]}
+    world.api.change(POD_PATH, {"metadata": held})
+    orphan(world)
+    await world.wait(60)
+    assert kinds(world) == ["NetworkPolicy", "PersistentVolumeClaim", "Pod"]
+
+    world.api.vanish(POD_PATH)
+    await world.wait(60)
+    assert kinds(world) == ["PersistentVolumeClaim"]
+
+
+async def test_a_wall_that_belongs_to_somebody_is_left_to_the_garbage_collector() -> None:
+    world = World()
+    await create(world)
+    world.api.calls.clear()
+
+    world.api.vanish(SANDBOX_PATH)
+    await world.wait(60)
+
+    assert kinds(world) == []
+    assert not [call for call in world.api.calls if "networkpolicies" in call]
+
+
+async def test_a_policy_that_only_bears_its_name_is_somebody_elses() -> None:
+    world = World()
+    labels = {"app.kubernetes.io/managed-by": "sandpod", "app.kubernetes.io/instance": "box"}
+    metadata = {"name": "box-sandbox", "namespace": "team", "labels": labels}
+    world.api.put(WALL_PATH, {"kind": "NetworkPolicy", "metadata": metadata, "spec": {}})
+
+    await world.wait(60)
+
+    assert kinds(world) == ["NetworkPolicy"]
