@@ -282,9 +282,8 @@ def _place(write: Write, key: Key) -> Key:
 
 
 def _subject(kind: Kind, sandbox: Sandbox) -> Subject:
-    has_template = sandbox.spec.pod_template is not None
     invalid = {
-        POD: Reason.INVALID_POD_TEMPLATE if has_template else Reason.INVALID_POD,
+        POD: Reason.INVALID_POD if sandbox.spec.pod_template is None else Reason.INVALID_POD_TEMPLATE,
         CLAIM: Reason.INVALID_CLAIM,
         INGRESS: Reason.INGRESS_REFUSED,
     }
@@ -293,4 +292,5 @@ def _subject(kind: Kind, sandbox: Sandbox) -> Subject:
         generation=sandbox.metadata.generation,
         invalid=invalid.get(kind, Reason.INVALID_POD),
         dispensable=kind is INGRESS,
+        awaited=kind is not INGRESS,
     )

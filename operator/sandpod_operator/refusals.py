@@ -14,7 +14,6 @@ from .reasons import Reason
 
 LONGEST_PAUSE = timedelta(minutes=5)
 PAUSES = {
-    # Somebody may free it at any moment.
     Reason.QUOTA_EXCEEDED: timedelta(seconds=5),
     Reason.NAME_TAKEN: timedelta(seconds=5),
     Reason.NAMESPACE_TERMINATING: LONGEST_PAUSE,
@@ -29,6 +28,8 @@ PAUSES = {
     Reason.INGRESS_TAKEN: timedelta(seconds=5),
     Reason.INGRESS_REFUSED: timedelta(seconds=15),
 }
+# Others end what they do not need, and nobody tells: who waits for it is not to wait long after that.
+LONGEST_PAUSE_FOR_QUOTA = timedelta(seconds=30)
 LONGEST_MESSAGE = 2000
 
 
@@ -41,6 +42,8 @@ class Subject:
     invalid: Reason = Reason.INVALID_POD
     # Of an object that the sandbox can do without: an admission webhook that is down must not hold it up.
     dispensable: bool = False
+    # Somebody waits for it to be made, which nobody does for a warm pod.
+    awaited: bool = False
 
 
 def refusal(error: ApiError, *, subject: Subject, now: datetime, before: Refusal | None) -> Refusal | None:
@@ -59,7 +62,9 @@ def make_refusal(
 ) -> Refusal:
     again = before is not None and (before.reason, before.generation) == (reason, subject.generation)
     tries = before.tries + 1 if before is not None and again else 1
-    pause = min(PAUSES[reason] * 2 ** min(tries - 1, 16), LONGEST_PAUSE)
+    hurry = subject.awaited and reason is Reason.QUOTA_EXCEEDED
+    longest = LONGEST_PAUSE_FOR_QUOTA if hurry else LONGEST_PAUSE
+    pause = min(PAUSES[reason] * 2 ** min(tries - 1, 16), longest)
     return Refusal(
         sandbox_uid=subject.uid,
         generation=subject.generation,

@@ -20,6 +20,7 @@ from tests.support.operator_objects import NOW, UID, pod
 
 SUBJECT = Subject(uid=UID, generation=4, invalid=Reason.INVALID_POD)
 TEMPLATED = Subject(uid=UID, generation=4, invalid=Reason.INVALID_POD_TEMPLATE)
+AWAITED = Subject(uid=UID, generation=4, awaited=True)
 QUOTA = Forbidden(403, "Forbidden", 'pods "box" is forbidden: exceeded quota: small')
 
 
@@ -60,15 +61,26 @@ def test_what_says_nothing_about_the_pod_is_no_refusal(error: ApiError) -> None:
     assert refusal(error, subject=SUBJECT, now=NOW, before=None) is None
 
 
-def test_the_same_refusal_waits_longer_each_time_up_to_five_minutes() -> None:
+@pytest.mark.parametrize(
+    ("error", "subject", "first", "longest"),
+    [
+        (Forbidden(403, "Forbidden", "User cannot create resource pods"), AWAITED, [15, 30, 60], 300),
+        (QUOTA, AWAITED, [5, 10, 20], 30),
+        (QUOTA, SUBJECT, [5, 10, 20], 300),
+    ],
+    ids=["forbidden", "quota", "quota for what nobody waits for"],
+)
+def test_the_same_refusal_waits_longer_each_time_up_to_a_limit(
+    error: ApiError, subject: Subject, first: list[int], longest: int
+) -> None:
     before, pauses = None, list[timedelta]()
-    for _ in range(10):
-        before = refusal(QUOTA, subject=SUBJECT, now=NOW, before=before)
+    for _ in range(30):
+        before = refusal(error, subject=subject, now=NOW, before=before)
         assert before is not None
         pauses.append(before.retry_at - NOW)
 
-    assert pauses[:3] == [timedelta(seconds=5), timedelta(seconds=10), timedelta(seconds=20)]
-    assert pauses[-1] == timedelta(minutes=5)
+    assert pauses[:3] == [timedelta(seconds=each) for each in first]
+    assert pauses[-1] == timedelta(seconds=longest)
 
 
 def test_another_spec_or_another_reason_begins_anew() -> None:
