@@ -250,7 +250,10 @@ class Store:
         return self._refusals.get(key, {})
 
     def put_refusal(self, key: Key, refusal: Refusal, plural: str = POD.plural) -> None:
-        self._refusals.setdefault(key, {})[plural] = refusal
+        sandbox = self.sandboxes.get(key)
+        # Of one that went while it was asked for, nobody would remove it.
+        if sandbox is not None and uid_of(sandbox) == refusal.sandbox_uid:
+            self._refusals.setdefault(key, {})[plural] = refusal
 
     def drop_refusal(self, key: Key, plural: str = POD.plural) -> None:
         refused = self._refusals.get(key)

@@ -4,7 +4,8 @@ from datetime import timedelta
 
 from sandpod_operator.kinds import slim_object, slim_pod
 from sandpod_operator.objects import Json
-from sandpod_operator.observations import Answer, Errand, Key, Outcome
+from sandpod_operator.observations import Answer, Errand, Key, Outcome, Refusal
+from sandpod_operator.reasons import Reason
 from sandpod_operator.store import TOMBSTONES, Cache, Store
 
 from tests.support.fake_clock import FakeClock
@@ -210,3 +211,19 @@ def test_for_how_long_a_pod_is_asked_is_remembered_as_long_as_it_is_there() -> N
     store.pod_deleted(KEY, uid=POD_UID)
     store.asking(KEY, pod_uid=POD_UID, errand=Errand.BIND)
     assert store.asked_for(POD_UID) is None
+
+
+def test_a_refusal_of_what_a_sandbox_wanted_that_is_gone_is_not_kept() -> None:
+    store = Store()
+    refused = Refusal(sandbox_uid=UID, generation=1, reason=Reason.FORBIDDEN, message="no", retry_at=NOW)
+    store.sandboxes.observe(sandbox())
+    store.put_refusal(KEY, refused)
+    assert store.refusal(KEY) == refused
+
+    store.sandbox_deleted(KEY, uid=UID)
+    store.put_refusal(KEY, refused)
+    assert store.refusal(KEY) is None
+
+    store.sandboxes.observe(sandbox(uid="the next of its name", resourceVersion="11"))
+    store.put_refusal(KEY, refused)
+    assert store.refusal(KEY) is None
