@@ -47,6 +47,10 @@ class Cache:
         self._left: Index = {}
         # Pods, by namespace and the claim that they have as workspace.
         self._mounting: Index = {}
+        # By namespace, and nothing else
+        self._inside: Index = {}
+        # Sandboxes, by namespace and the pool that their status names.
+        self._of_pool: Index = {}
         self._deleted: dict[str, None] = {}
 
     def __len__(self) -> int:
@@ -69,6 +73,14 @@ class Cache:
     def left_for(self, *, namespace: str, sandbox: str) -> list[Json]:
         """The objects in this namespace that were made for a sandbox of this name and belong to nobody."""
         return [self._objects[key] for key in sorted(self._left.get((namespace, sandbox), ()))]
+
+    def inside(self, namespace: str) -> list[Json]:
+        """The objects in this namespace, by name."""
+        return [self._objects[key] for key in sorted(self._inside.get((namespace, ""), ()))]
+
+    def of_pool(self, *, namespace: str, pool: str) -> list[Json]:
+        """The sandboxes in this namespace that have their pod from this pool, by name."""
+        return [self._objects[key] for key in sorted(self._of_pool.get((namespace, pool), ()))]
 
     def mounting(self, *, namespace: str, claim: str) -> list[Json]:
         """The pods in this namespace whose workspace this claim is, the first one first."""
@@ -126,6 +138,9 @@ class Cache:
 
     def _places(self, key: Key, obj: Json) -> Iterator[tuple[Index, tuple[str, str]]]:
         metadata = obj["metadata"]
+        yield self._inside, (key.namespace, "")
+        if pool := section(obj, "status").get("pool"):
+            yield self._of_pool, (key.namespace, pool)
         if (owner := owner_uid(obj)) is not None:
             yield self._by_owner, (key.namespace, owner)
         elif (name := section(metadata, "labels").get(LABEL_INSTANCE)) and not controller(metadata):

@@ -64,7 +64,7 @@ def look(
         volumes=tuple(_volumes(pool, store=store, expected=memory.expected)),
         walls=tuple(_walls(key, store)),
         fenced=fenced,
-        claimed=sum(1 for _ in _claimed(key, store)),
+        claimed=_claimed(key, store),
         share=_share(obj, store),
         refusal=_refusal(memory, plan, fenced=fenced),
         readable=_readable(plan, key, installation),
@@ -143,11 +143,7 @@ def _staying_pods(pool: Json, store: Store) -> list[Json]:
 
 
 def _pools_in(namespace: str, store: Store) -> Iterator[Json]:
-    return (
-        pool
-        for key in store.pools
-        if key.namespace == namespace and (pool := store.pools.get(key)) is not None
-    )
+    return iter(store.pools.inside(namespace))
 
 
 def concerned(kind: Kind, obj: Json, store: Store) -> Iterable[Key]:
@@ -209,17 +205,19 @@ def _volumes(pool: SandboxPool, *, store: Store, expected: Iterable[str]) -> Ite
             name in pods
             or store.pods.get(Key(namespace, pod)) is not None
             # Claimed a moment ago, and not yet given to its sandbox.
-            or any(status.get("workspaceClaim") == name for status in _statuses(namespace, store))
+            or _is_of_a_sandbox(name, namespace, store)
         )
         yield Volume(name=name, uid=uid_of(claim), used=used)
 
 
+def _is_of_a_sandbox(claim: str, namespace: str, store: Store) -> bool:
+    sandboxes = store.sandboxes.inside(namespace)
+    return any(section(each, "status").get("workspaceClaim") == claim for each in sandboxes)
+
+
 def _strays(pool: Key, store: Store) -> Iterator[WarmPod]:
     """Waiting pods whose owner the garbage collector has taken away. Claimed ones are their sandboxes'."""
-    for key in store.pods:
-        pod = store.pods.get(key)
-        if pod is None or key.namespace != pool.namespace:
-            continue
+    for pod in store.pods.inside(pool.namespace):
         metadata = pod["metadata"]
         ours = section(metadata, "annotations").get(ANNOTATION_POOL) == pool.name
         labels = section(metadata, "labels")
@@ -230,25 +228,23 @@ def _strays(pool: Key, store: Store) -> Iterator[WarmPod]:
 
 def _walls(pool: Key, store: Store) -> Iterator[Wall]:
     uid = _uid_at(pool, store)
-    for key in store.network_policies:
-        policy = store.network_policies.get(key)
-        if policy is None or key.namespace != pool.namespace:
-            continue
+    for policy in store.network_policies.inside(pool.namespace):
         metadata = policy["metadata"]
         labels, going = section(metadata, "labels"), "deletionTimestamp" in metadata
         ours = section(metadata, "annotations").get(ANNOTATION_POOL) == pool.name
         if (ours or (uid and labels.get(LABEL_POOL_UID) == uid)) and not going:
             behind = labels.get(LABEL_NETWORK, "")
             yield Wall(
-                name=key.name, uid=uid_of(policy), used=_is_anybody_behind(behind, pool.namespace, store)
+                name=metadata["name"],
+                uid=uid_of(policy),
+                used=_is_anybody_behind(behind, pool.namespace, store),
             )
 
 
 def _is_anybody_behind(network: str, namespace: str, store: Store) -> bool:
     return any(
-        section((store.pods.get(key) or {"metadata": {}})["metadata"], "labels").get(LABEL_NETWORK) == network
-        for key in store.pods
-        if key.namespace == namespace
+        section(pod["metadata"], "labels").get(LABEL_NETWORK) == network
+        for pod in store.pods.inside(namespace)
     )
 
 
@@ -257,18 +253,9 @@ def _stands(plan: Blueprint, key: Key, store: Store) -> bool:
     return found is not None and is_as_wanted(found, plan.wall)
 
 
-def _claimed(pool: Key, store: Store) -> Iterator[Json]:
-    return (
-        status
-        for status in _statuses(pool.namespace, store)
-        if status.get("pool") == pool.name and status.get("phase") in AWAKE
-    )
-
-
-def _statuses(namespace: str, store: Store) -> Iterator[Json]:
-    for key in store.sandboxes:
-        if key.namespace == namespace:
-            yield section(store.sandboxes.get(key) or {}, "status")
+def _claimed(pool: Key, store: Store) -> int:
+    claimants = store.sandboxes.of_pool(namespace=pool.namespace, pool=pool.name)
+    return sum(section(each, "status").get("phase") in AWAKE for each in claimants)
 
 
 def _readable(plan: Blueprint | None, key: Key, installation: Installation) -> bool | None:

@@ -3,7 +3,7 @@
 from datetime import timedelta
 
 from sandpod_operator.kinds import slim_object, slim_pod
-from sandpod_operator.objects import Json
+from sandpod_operator.objects import Json, uid_of
 from sandpod_operator.observations import Answer, Errand, Key, Outcome, Refusal
 from sandpod_operator.reasons import Reason
 from sandpod_operator.store import TOMBSTONES, Cache, Store
@@ -227,3 +227,27 @@ def test_a_refusal_of_what_a_sandbox_wanted_that_is_gone_is_not_kept() -> None:
     store.sandboxes.observe(sandbox(uid="the next of its name", resourceVersion="11"))
     store.put_refusal(KEY, refused)
     assert store.refusal(KEY) is None
+
+
+def test_what_is_in_a_namespace_is_found_without_a_look_at_all_others() -> None:
+    store = Store()
+    for number, (name, namespace) in enumerate([("b", "team"), ("a", "team"), ("a", "other")]):
+        store.pods.observe(pod(name=name, namespace=namespace, uid=f"uid-{number}"))
+    assert [each["metadata"]["name"] for each in store.pods.inside("team")] == ["a", "b"]
+
+    store.pod_deleted(Key("team", "a"), uid="uid-1")
+    assert [each["metadata"]["name"] for each in store.pods.inside("team")] == ["b"]
+    assert store.pods.inside("nobody's") == []
+
+
+def test_a_pool_knows_the_sandboxes_that_have_their_pod_from_it_for_as_long_as_they_have() -> None:
+    def those() -> list[str]:
+        return [uid_of(each) for each in store.sandboxes.of_pool(namespace=KEY.namespace, pool="python")]
+
+    store = Store()
+    store.sandboxes.observe(sandbox())
+    assert those() == []
+    store.sandboxes.observe(sandbox(status={"pool": "python"}, resourceVersion="11"))
+    assert those() == [UID]
+    store.sandboxes.observe(sandbox(resourceVersion="12"))
+    assert those() == []

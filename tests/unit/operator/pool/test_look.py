@@ -1,15 +1,18 @@
 """Which pools an event is about, and what is found out about one."""
 
+from collections.abc import Iterator
+
 import pytest
 from sandpod_operator.kinds import CLAIM, NETWORK_POLICY, POD, POOL, SANDBOX, TEMPLATE, Kind
 from sandpod_operator.objects import Json
+from sandpod_operator.observations import Key
 from sandpod_operator.pool.look import concerned
-from sandpod_operator.store import Store
+from sandpod_operator.store import Cache, Store
 
 from tests.support.operator_objects import sandbox
 from tests.support.operator_world import World
 from tests.support.pool_objects import POOL_KEY, plan, pool, waiting_pod
-from tests.support.pool_world import claimed_by, filled, put_sandbox
+from tests.support.pool_world import POOL_PATH, claimed_by, filled, put_sandbox
 
 
 def store() -> Store:
@@ -57,3 +60,18 @@ async def test_a_claimed_pod_still_concerns_its_pool_which_counts_it() -> None:
     await world.settle()
 
     assert list(concerned(POD, claimed_by(world)[0], world.store)) == [POOL_KEY]
+
+
+async def test_a_look_at_a_pool_looks_at_nothing_in_other_namespaces(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = await filled(World())
+    put_sandbox(world)
+    await world.wait(5)
+
+    def names(cache: Cache) -> Iterator[Key]:
+        assert cache is world.store.policies
+        return iter(())
+
+    monkeypatch.setattr(Cache, "__iter__", names)
+    await world.pool_reconciler.reconcile(POOL_KEY)
+
+    assert world.api.objects[POOL_PATH]["status"]["claimed"] == 1
