@@ -20,7 +20,7 @@ lint: venv ## Format, lint, types, import rules
 format: venv ## Rewrite the code in the project's format
 	@.venv/bin/ruff check --fix --quiet .; .venv/bin/ruff format --quiet .
 
-test: install ## All tests: unit, runtime, end to end on a kind cluster
+test: install test-tools ## All tests: unit, runtime, end to end on a kind cluster
 	@$(PYTEST) tests/unit tests/runtime tests/e2e
 
 unit: venv ## The tests that need nothing, in seconds
@@ -38,8 +38,11 @@ fuzz: venv ## Odd requests to every endpoint of a real runtime (N=20000, SEED=1 
 fuzz-previews: venv ## Malformed requests to previews, by Python and by HAProxy (N=50000 each, SEED=1 to repeat a run)
 	@.venv/bin/python -m tests.fuzz.previews $(or $(N),50000) $(if $(SEED),--seed $(SEED))
 
-e2e: install ## The tests on a kind cluster
+e2e: install test-tools ## The tests on a kind cluster
 	@$(PYTEST) tests/e2e
+
+test-tools: venv ## What the tests need besides: an ingress controller, a browser, judges (the first time takes minutes)
+	@hack/tools/all.sh
 
 cluster: ## A kind cluster, from a bare machine to Ready nodes (WORKERS=2 for more nodes)
 	@WORKERS=$(WORKERS) hack/cluster/up.sh
