@@ -12,7 +12,7 @@ from ..objects import Json, section
 from ..observations import Key
 from ..pods import ANNOTATION_CLAIMED_AT
 from ..settings import Installation
-from ..times import format_time
+from ..times import format_time, still_to_come
 from .environment import GOOD_FOR, Environment, may_read, references, subject_of
 from .pod import shape_of
 from .wall import network_id
@@ -134,9 +134,10 @@ def known_environment(
 ) -> Environment | Reading:
     """What was read for this very sandbox and spec a moment ago, or what to read."""
     subject = subject_of(sandbox.metadata.uid, spec)
-    if environment is None or environment.subject != subject or now - environment.read_at > GOOD_FOR:
+    if environment is None or environment.subject != subject:
         return Reading(spec=spec, subject=subject)
-    return environment
+    good = still_to_come(environment.read_at + GOOD_FOR, now=now, within=GOOD_FOR) is not None
+    return environment if good else Reading(spec=spec, subject=subject)
 
 
 def claimed_metadata(wanted: Json, *, stays_behind_wall: bool, now: datetime) -> Json:

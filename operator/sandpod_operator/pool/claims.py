@@ -17,6 +17,7 @@ from ..metrics import Metrics
 from ..objects import Json, uid_of
 from ..observations import Key
 from ..store import Store
+from ..times import still_to_come
 from .claim import Kind, Order
 from .warm import WarmPod, WarmPods
 
@@ -101,12 +102,14 @@ class Claims:
 
     def unsure(self, sandbox_uid: str) -> bool:
         attempt = self._unsure.get(sandbox_uid)
-        return attempt is not None and self._now() < attempt.until
+        return attempt is not None and self._is_pending(attempt)
 
     def refusal(self, sandbox_uid: str) -> str | None:
         """What the API server said to the sandbox's last claim, if that was no."""
         refused = self._refused.get(sandbox_uid)
-        return refused.message if refused is not None and self._now() < refused.until else None
+        if refused is None or still_to_come(refused.until, now=self._now(), within=REFUSED_FOR) is None:
+            return None
+        return refused.message
 
     async def claim(self, order: Order) -> None:
         """At most one pod becomes the sandbox's; what has become of the others that were tried, the Store
@@ -183,11 +186,12 @@ class Claims:
         return found
 
     def _pending(self) -> Iterator[_Attempt]:
-        now = self._now()
-        return (attempt for attempt in self._unsure.values() if now < attempt.until)
+        return (attempt for attempt in self._unsure.values() if self._is_pending(attempt))
+
+    def _is_pending(self, attempt: _Attempt) -> bool:
+        return still_to_come(attempt.until, now=self._now(), within=UNSURE_FOR) is not None
 
     def _forget(self) -> None:
-        now = self._now()
-        for uid in [uid for uid, attempt in self._unsure.items() if now >= attempt.until]:
+        for uid in [uid for uid, attempt in self._unsure.items() if not self._is_pending(attempt)]:
             # Had it been carried out, the watch would have said so.
             del self._unsure[uid]

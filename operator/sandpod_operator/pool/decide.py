@@ -11,6 +11,8 @@ from sandpod_crds.models import Condition, SandboxPool, SandboxPoolStatus
 from ..objects import Json
 from ..observations import Key, Refusal
 from ..reasons import Reason
+from ..refusals import LONGEST_PAUSE
+from ..times import still_to_come
 from .numbers import Counts, Numbers, reckon
 from .pod import Blueprint, Start
 from .share import Share
@@ -156,7 +158,9 @@ def _count(
 ) -> Counts:
     starting = pods.those(Use.STARTING, fresh=True)
     refusal = situation.refusal
-    refused = refusal is not None and now < refusal.retry_at
+    refused = (
+        refusal is not None and still_to_come(refusal.retry_at, now=now, within=LONGEST_PAUSE) is not None
+    )
     no_room = any(
         pod.facts.obstacle is not None and pod.facts.obstacle.reason is Reason.UNSCHEDULABLE
         for pod in starting
@@ -241,9 +245,8 @@ def _status(
         template_hash=situation.blueprint.shape if situation.blueprint is not None else None,
     )
     written = situation.status_written_at
-    if status is not None and written is not None and now < written + STATUS_PAUSE:
-        return None, written + STATUS_PAUSE
-    return status, None
+    due = still_to_come(written + STATUS_PAUSE, now=now, within=STATUS_PAUSE) if written is not None else None
+    return (None, due) if status is not None and due is not None else (status, None)
 
 
 def _ready(

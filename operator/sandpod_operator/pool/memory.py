@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from ..observations import Refusal
+from ..times import still_to_come
 from .pod import Blueprint
 
 # A pod that was asked for is expected for so long. Then it is looked for, and given up if it is not there.
@@ -29,4 +30,8 @@ class PoolMemory:
         self.expected.pop(name, None)
 
     def overdue(self, *, now: datetime) -> list[str]:
-        return [name for name, until in self.expected.items() if now >= until]
+        return [
+            name
+            for name, until in self.expected.items()
+            if still_to_come(until, now=now, within=EXPECTED_FOR) is None
+        ]

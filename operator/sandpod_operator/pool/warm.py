@@ -14,7 +14,7 @@ from ..observations import Key
 from ..pod_ends import Trouble
 from ..pods import PodFacts, facts
 from ..store import Store
-from ..times import parse_time
+from ..times import SKEW, parse_time, still_to_come
 
 # A pod that ended sooner after its creation would most likely do so again.
 STABLE = timedelta(seconds=60)
@@ -71,15 +71,21 @@ class WarmPod:
             return Use.GOING
         if self.ended_at is not None:
             early = self.ended_at - self.created_at < STABLE
-            return Use.HELD if early and now < self.ended_at + HELD else Use.USELESS
+            held = early and still_to_come(self.ended_at + HELD, now=now, within=HELD + SKEW) is not None
+            return Use.HELD if held else Use.USELESS
         if not found.node_responds:
             return Use.USELESS
         due = self.of_age_at(min_ready_age=min_ready_age)
         if due is not None:
             # Without an age to reach, a node whose clock is ahead of ours makes nobody wait.
-            return Use.READY if not min_ready_age or now >= due else Use.STARTING
+            age = timedelta(seconds=min_ready_age)
+            young = age and still_to_come(due, now=now, within=age + SKEW) is not None
+            return Use.STARTING if young else Use.READY
         overdue = self._overdue_at(start_timeout=start_timeout)
-        return Use.USELESS if overdue is not None and now >= overdue else Use.STARTING
+        if overdue is None:
+            return Use.STARTING
+        longest = timedelta(seconds=start_timeout) + SKEW
+        return Use.STARTING if still_to_come(overdue, now=now, within=longest) is not None else Use.USELESS
 
     def look_again_at(self, *, now: datetime, min_ready_age: float, start_timeout: float) -> datetime | None:
         """When the passing of time alone makes it something else."""

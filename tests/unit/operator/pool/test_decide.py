@@ -337,10 +337,19 @@ def test_a_refused_wall_is_not_tried_in_a_loop() -> None:
 
 
 def test_a_node_whose_clock_is_ahead_makes_nobody_wait() -> None:
-    pod = warm("a", status=ready(since=3600))
+    pod = warm("a", status=ready(since=60))
 
     assert pod.claimable(now=NOW, min_ready_age=0)
     assert not pod.claimable(now=NOW, min_ready_age=1)
+
+
+def test_a_clock_that_was_put_back_makes_nobody_wait_for_as_long() -> None:
+    """Everything that is known is an hour ahead then."""
+    pod = warm("a", status=ready(since=3600))
+    told = situation(pod, status_written_at=later(3600))
+
+    assert pod.claimable(now=NOW, min_ready_age=30)
+    assert decide(told).status is not None
 
 
 def test_a_pod_that_was_ready_before_gets_its_time_anew() -> None:
