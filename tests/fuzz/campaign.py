@@ -26,7 +26,7 @@ from tests.fuzz.attempts import Attempt, Attempts, kind_of
 from tests.fuzz.judging import Wrong, judge
 from tests.fuzz.sending import Answer, send
 from tests.fuzz.values import FILES, Values
-from tests.support.runtime import Runtime
+from tests.support.runtime import TERMINATED, Runtime
 from tests.support.waiting import eventually
 
 Json = dict[str, Any]
@@ -234,7 +234,7 @@ class Campaign:
             lambda: {_cause(each) for each in self.runtime.failures()},
         )
         workspace.with_name("gone").rename(workspace)
-        self._expect("it ends in good order", lambda: self.runtime.stop() == 0)
+        self._expect("it ends in good order", lambda: self.runtime.stop() == TERMINATED)
         left = scratch.elsewhere() - self._elsewhere
         self._expect("nothing is left where everybody may write", lambda: not left, lambda: left)
 

@@ -223,7 +223,7 @@ async def test_a_runtime_removes_what_one_that_was_killed_has_left(start: Callab
     again = start()
     own = await place_of(again)
     assert (left.exists(), kept.exists(), own.exists()) == (False, True, True)
-    assert (again.stop(), own.exists()) == (0, False)
+    assert (again.stop(), own.exists()) == (TERMINATED, False)
 
 
 async def test_the_place_of_the_fifos_may_be_removed_again_and_again(start: Callable[..., Runtime]) -> None:
@@ -237,4 +237,4 @@ async def test_the_place_of_the_fifos_may_be_removed_again_and_again(start: Call
                 assert (await response.json())["code"] == "SESSION_TERMINATED"
             assert await place_of(runtime) == place
     await soon(lambda: runtime.descriptors() <= descriptors)
-    assert (runtime.stop(), place.exists()) == (0, False)
+    assert (runtime.stop(), place.exists()) == (TERMINATED, False)

@@ -7,7 +7,7 @@ from typing import Any
 import aiohttp
 import pytest
 
-from tests.support.runtime import BIND, CREDENTIAL, TOKEN, Runtime, running
+from tests.support.runtime import BIND, CREDENTIAL, TERMINATED, TOKEN, Runtime, running
 from tests.support.terminal import Viewer
 
 
@@ -24,7 +24,7 @@ async def test_when_the_runtime_stops_sockets_are_told_and_shells_end(start: Cal
             await viewer.run("sleep 33.01 &")
             stopping = asyncio.create_task(asyncio.to_thread(runtime.stop))
             assert await viewer.closed() == 1001
-            assert await stopping == 0
+            assert await stopping == TERMINATED
     assert not running("sleep 33.01")
     assert runtime.failures() == []
 

@@ -11,7 +11,7 @@ from typing import Any
 import aiohttp
 import pytest
 
-from tests.support.runtime import Runtime, soon
+from tests.support.runtime import TERMINATED, Runtime, soon
 
 Json = dict[str, Any]
 
@@ -249,7 +249,7 @@ async def test_the_stream_stops_when_the_runtime_does(start: Callable[..., Runti
     async with aiohttp.ClientSession(runtime.url) as http, watched(http, runtime.workspace) as events:
         stopping = asyncio.create_task(asyncio.to_thread(runtime.stop))
         assert (await events.next())["type"] == "stopped"
-        assert await stopping == 0
+        assert await stopping == TERMINATED
 
 
 async def test_links_are_not_followed(http: aiohttp.ClientSession, place: Path, tmp_path: Path) -> None:
