@@ -111,7 +111,9 @@ class Listener(web.Server):
             for option in _KEEPALIVE:
                 # Accepted sockets inherit it.
                 listening.setsockopt(*option)
-        self.port = self._socket.sockets[0].getsockname()[1]
+        # Where any port would do, each family has got one of its own, in an order that is another each time.
+        found = sorted(self._socket.sockets, key=lambda each: each.family != socket.AF_INET)
+        self.port = found[0].getsockname()[1]
 
     async def listen_at(self, path: str) -> None:
         """On a Unix socket, where only those come who may enter its folder."""
