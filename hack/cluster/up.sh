@@ -22,7 +22,9 @@ want=$(cat - "$HERE"/{audit-policy.yaml,network.sh,storage.sh} <<<"$image $confi
 is_ours() { [ "$(limited 5 docker exec "$node" cat /kind/sandpod 2>/dev/null)" = "$want" ]; }
 is_healthy() {
   [ -s "$KUBECONFIG" ] || kind export kubeconfig --name "$cluster"
-  kubectl get --raw /readyz --request-timeout=5s && kubectl wait --for=condition=Ready node --all --timeout=5s
+  kubectl get --raw /readyz --request-timeout=5s && kubectl wait --for=condition=Ready node --all --timeout=5s &&
+    # kube-proxy has been seen with no Service left in its rules, and no idea of it: pods reach nothing then.
+    limited 5 docker exec "$node" bash -c 'exec 3<>/dev/tcp/10.96.0.1/443'
 }
 if docker container inspect "$node" >/dev/null 2>&1; then
   if ! is_ours; then reason="was made from something else, or not finished"
