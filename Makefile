@@ -1,7 +1,7 @@
 # Everything a contributor does. `make help` lists it.
 SHELL := bash
 .DEFAULT_GOAL := help
-.PHONY: help venv lint format test unit histories runtime fuzz fuzz-previews e2e cluster cluster-down cluster-clean images install demo bench bench-scale generate lock
+.PHONY: help venv lint format test unit histories runtime test-tools fuzz fuzz-previews e2e cluster cluster-down cluster-clean images install demo bench bench-scale generate lock
 
 WORKERS ?= 0
 PYTEST = .venv/bin/python -m pytest
