@@ -34,7 +34,8 @@ show "kubectl events --for sandbox/hello"
 say "6. A web server in a sandbox: a declared process, and a port that is exposed. It answers after every wake, too."
 show "sed -n '/^spec/,\$p' examples/preview.yaml"
 show "kubectl apply -f examples/preview.yaml"
-show "kubectl wait sandbox/preview --for=condition=Ready --for=condition=PreviewReady --timeout=120s"
+show "kubectl wait sandbox/preview --for=condition=Ready --timeout=120s"
+show "kubectl wait sandbox/preview --for=condition=PreviewReady --timeout=120s"
 show "kubectl get sandbox preview -o wide"
 url=$(sandpod open preview --print)
 # Not every machine finds names below localhost by itself; browsers do.
