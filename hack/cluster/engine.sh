@@ -11,6 +11,13 @@ if ! has dockerd; then
   step "installing Docker Engine from Debian's packages" "$HERE/engine-install.sh"
 fi
 [ ! -d /run/systemd/system ] || die "$manual: systemctl start docker"
+# An engine that was killed leaves its containers' ends of the wire. One stays in use when any process survives in such
+# a container's network: then two nodes answer to one address, and a client is reset by the dead one.
+if ! pgrep -x dockerd >/dev/null && has ip; then
+  for left in /sys/class/net/docker0/brif/* /sys/class/net/br-*/brif/*; do
+    [ ! -e "$left" ] || ip link delete "${left##*/}"
+  done
+fi
 say "starting dockerd (log: $SANDPOD_CACHE/dockerd.log)"
 # Its PATH is plain: containerd finds its shim there, and a newer one, such as a node's, speaks another protocol.
 PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
