@@ -6,6 +6,7 @@ import asyncio
 import logging
 import secrets
 import time
+from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -30,6 +31,7 @@ SEEN_SECONDS: Final = 2.0
 # the gateway write as fast as it can.
 FIRST_PAUSE: Final = 0.1
 LONGEST_PAUSE: Final = 10.0
+_REMEMBERED: Final = 4096
 WRITE_SECONDS: Final = 5.0
 
 
@@ -69,6 +71,8 @@ def fresh_value(now: datetime | None = None) -> str:
 class _Asked:
     value: str
     at: float
+    # Of the pod that the table called ready all the same
+    pod_uid: str = ""
     times: int = 0
     writing: asyncio.Task[None] | None = None
 
@@ -79,6 +83,8 @@ class Waker:
         self._metrics = metrics
         self._clock = clock
         self._asked: dict[Key, _Asked] = {}
+        # By the UID of a pod: the last wake that was asked for though it was ready.
+        self._in_vain: OrderedDict[str, _Asked] = OrderedDict()
 
     def ask(self, key: Key, route: Route) -> float:
         """Sees to it that a wake is asked for, once. For as long as somebody waits: called whenever something
@@ -87,15 +93,14 @@ class Waker:
         now = self._clock()
         asked = self._asked.get(key)
         if asked is None:
-            # One that is pending already, by another replica or a person, will do.
-            value = route.wake if route.wake_pending else ""
-            asked = self._asked[key] = _Asked(value=value, at=now)
+            asked = self._asked[key] = self._first(route, now=now)
         if asked.writing is not None and not asked.writing.done():
             return AGAIN_SECONDS
         due = asked.at + _patience(asked, route)
         if now < due:
             return due - now
         asked.value, asked.at = fresh_value(), now
+        asked.pod_uid = route.pod_uid if route.ready else ""
         asked.times += 1
         asked.writing = asyncio.create_task(self._write(key, route.uid, asked))
         return AGAIN_SECONDS
@@ -103,8 +108,23 @@ class Waker:
     def forget(self, key: Key) -> None:
         """Nobody waits any more."""
         asked = self._asked.pop(key, None)
-        if asked is not None and asked.writing is not None:
+        if asked is None:
+            return
+        if asked.writing is not None:
             asked.writing.cancel()
+        if asked.pod_uid:
+            self._in_vain[asked.pod_uid] = asked
+            while len(self._in_vain) > _REMEMBERED:
+                self._in_vain.popitem(last=False)
+
+    def _first(self, route: Route, *, now: float) -> _Asked:
+        """Whoever asks because a pod that is ready is slow will do so again and again: what the ones before had asked
+        for counts.
+        """
+        if route.ready and (before := self._in_vain.pop(route.pod_uid, None)) is not None:
+            return before
+        # One that is pending already, by another replica or a person, will do.
+        return _Asked(value=route.wake if route.wake_pending else "", at=now)
 
     async def _write(self, key: Key, uid: str, asked: _Asked) -> None:
         """Until it is written: the same value, so that an answer which got lost does no harm."""
@@ -134,6 +154,9 @@ def _patience(asked: _Asked, route: Route) -> float:
     if not asked.value:
         return 0.0
     if asked.value == route.wake_observed:
+        if route.ready:
+            # The operator has found its runtime awake, and it is only slow.
+            return LONGEST_PAUSE
         # It has had its effect, and here it sleeps again.
         return min(FIRST_PAUSE * 2 ** (asked.times - 1), LONGEST_PAUSE)
     return AGAIN_SECONDS if route.wake_pending else SEEN_SECONDS

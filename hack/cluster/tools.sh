@@ -38,7 +38,7 @@ case $1 in
     rm -f "$out.stamp"
     for name in kube-apiserver kube-controller-manager kube-scheduler kube-proxy kubelet kubeadm kubectl; do packages+=("$k/$name"); done
     for name in containerd ctr containerd-shim-runc-v2; do packages+=("$c/cmd/$name"); done
-    packages+=("$p/main/bridge" "$p/main/loopback" "$p/ipam/host-local" go.etcd.io/etcd/server/v3 ./coredns)
+    packages+=("$p/main/ptp" "$p/main/loopback" "$p/ipam/host-local" go.etcd.io/etcd/server/v3 ./coredns)
     ;;
 esac
 has go || die "missing: ${missing[*]}. Install that, or Go 1.21 or later, from which it can be built"

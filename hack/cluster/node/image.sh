@@ -15,7 +15,7 @@ chmod -R u+w "$ctx/files"
 ln "$2" "$ctx/rootfs.tar"
 ln "$NODE"/{containerd,ctr,containerd-shim-runc-v2,runc} "$ctx/bin/"
 ln "$NODE"/{kubeadm,kubelet,kubectl} "$ctx/kube/"
-ln "$NODE"/{bridge,loopback,host-local} "$ctx/cni/"
+ln "$NODE"/{ptp,loopback,host-local} "$ctx/cni/"
 docker build -q --build-arg "KUBE_VERSION=$KUBE_VERSION" -t $base -f "$here/node.Dockerfile" "$ctx"
 
 # The control plane's images, under the names that kubeadm asks for.

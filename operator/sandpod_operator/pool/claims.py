@@ -19,6 +19,7 @@ from ..observations import Key
 from ..store import Store
 from ..times import still_to_come
 from .claim import Kind, Order
+from .pace import Pace
 from .warm import WarmPod, WarmPods
 
 MOST_TRIES = 5
@@ -71,6 +72,7 @@ class Claims:
         # By the sandbox's UID
         self._unsure: dict[str, _Attempt] = {}
         self._refused: OrderedDict[str, _Refused] = OrderedDict()
+        self._pace = Pace()
 
     def free(self, pool: SandboxPool) -> list[WarmPod]:
         """Those that can be claimed now, the one to take first."""
@@ -111,6 +113,10 @@ class Claims:
             return None
         return refused.message
 
+    def lately(self, pool: Key) -> tuple[datetime, ...]:
+        """Until when each of the pool's latest claims counts as one."""
+        return self._pace.lately(pool, now=self._now())
+
     async def claim(self, order: Order) -> None:
         """At most one pod becomes the sandbox's; what has become of the others that were tried, the Store
         knows.
@@ -130,6 +136,7 @@ class Claims:
                 self._taken.discard(pod.uid)
             if self._store.pods.owned_by(namespace=order.pool_key.namespace, uid=order.sandbox_uid):
                 self._metrics.claims.add(outcome="warm")
+                self._pace.claimed(order.pool_key, now=self._now())
                 self._pool_changed(order.pool_key)
                 return
             if self.refusal(order.sandbox_uid) is not None:

@@ -64,6 +64,8 @@ class PoolSituation:
     # The wall of new pods stands as it should.
     fenced: bool = False
     claimed: int = 0
+    # Until when each of the last claims counts as one of the present burst.
+    claimed_lately: tuple[datetime, ...] = ()
     # What a policy leaves for it of the namespace's warm pods; None when nothing limits them.
     share: Share | None = None
     # The API server's no to the last pod that was to be made; of this pool and this template.
@@ -141,6 +143,7 @@ def decide_pool(
         *(_times(situation, pool, now=now, limits=limits)),
         *([situation.refusal.retry_at] if situation.refusal is not None else []),
         *(each for each in (status_due, situation.awaited_until) if each is not None),
+        *situation.claimed_lately[-1:],
     ]
     return PoolPlan(
         wall=blueprint.wall if blueprint and not situation.fenced and not counts.refused else None,
@@ -176,6 +179,7 @@ def _count(
         # A failure of the earlier template says nothing about the present one.
         held=len(pods.those(Use.HELD, fresh=True)),
         most_starting=limits.most_starting,
+        claims=len(situation.claimed_lately),
         refused=refused or situation.blueprint is None,
         crowded=no_room or over_quota,
         limited=share is not None,

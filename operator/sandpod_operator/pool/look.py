@@ -65,6 +65,7 @@ def look(
         walls=tuple(_walls(key, store)),
         fenced=fenced,
         claimed=_claimed(key, store),
+        claimed_lately=claims.lately(key),
         share=_share(obj, store),
         refusal=_refusal(memory, plan, fenced=fenced),
         readable=_readable(plan, key, installation),

@@ -20,6 +20,8 @@ class Counts:
     held: int = 0
     # Pods that may start at a time.
     most_starting: int = 4
+    # So many were claimed within the last moment.
+    claims: int = 0
     # The API server refuses new pods for the time being.
     refused: bool = False
     # New pods find no room, and the old ones take some.
@@ -71,6 +73,14 @@ def reckon(counts: Counts) -> Numbers:
 def _room(counts: Counts, ready: int, starting: int, old: int) -> int:
     held = counts.held
     return min(
-        counts.most_starting - starting - held,
+        _may_start(counts, ready) - starting - held,
         counts.wanted + surge(counts) - ready - starting - old - held,
     )
+
+
+def _may_start(counts: Counts, ready: int) -> int:
+    """How many at a time. In a burst of claims that no starts could keep up with, each start would only take CPU from
+    the claims: while there are pods to give, they wait until it is over.
+    """
+    burst = counts.claims > counts.most_starting
+    return 0 if burst and ready > counts.most_starting else counts.most_starting

@@ -30,12 +30,12 @@ from ..resources.pod import Frame, build_pod
 from ..settings import Installation
 from .wall import build_wall, network_id
 
-# The kubelet's first answer is what a claim waits for when the pool runs dry.
-PROBE: Final[Json] = {
-    "httpGet": {"path": READY_PATH, "port": CONTROL_PORT},
-    "periodSeconds": 1,
-    "timeoutSeconds": 5,
-    "failureThreshold": 3,
+_QUESTION: Final[Json] = {"httpGet": {"path": READY_PATH, "port": CONTROL_PORT}, "timeoutSeconds": 5}
+# The kubelet's first answer is what a claim waits for when the pool runs dry; after it, to ask hundreds of waiting
+# pods each second would take half a core. The kubelet never ends a pod for it: we judge who starts too slowly.
+PROBES: Final[Json] = {
+    "startupProbe": {**_QUESTION, "periodSeconds": 1, "failureThreshold": 1_000_000},
+    "readinessProbe": {**_QUESTION, "periodSeconds": 10, "failureThreshold": 2},
 }
 
 
@@ -90,7 +90,7 @@ class Blueprint:
         for annotation in (ANNOTATION_SPEC_HASH, ANNOTATION_POD_HASH):
             metadata["annotations"].pop(annotation, None)
         metadata["annotations"] |= {ANNOTATION_SHAPE: self.shape, ANNOTATION_POOL: self.pool.metadata.name}
-        pod["spec"]["containers"][0]["readinessProbe"] = PROBE
+        pod["spec"]["containers"][0].update(PROBES)
         return Start(name=name, pod=pod, claim=claim)
 
 

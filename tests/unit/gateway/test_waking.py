@@ -151,6 +151,27 @@ async def test_it_is_asked_for_again_when_it_sleeps_again_and_ever_more_slowly(
     assert pauses[-1] == 10
 
 
+async def test_for_a_pod_that_is_only_slow_requests_one_after_the_other_ask_no_more_often(
+    waker: Waker, kube: FakeKube, clock: Clock
+) -> None:
+    for _ in range(10):
+        last = kube.values[-1] if kube.values else ""
+        slow = Route(uid="u", phase="Running", ready=True, pod_uid="p", wake=last, wake_observed=last)
+        waker.ask(KEY, slow)
+        await settle()
+        waker.forget(KEY)
+        clock.now += UNCERTAIN_SECONDS
+    assert len(kube.values) == 2
+
+    # Another pod of the sandbox is another matter, and so is one that has gone to sleep.
+    waker.ask(KEY, Route(uid="u", phase="Running", ready=True, pod_uid="next"))
+    await settle()
+    waker.forget(KEY)
+    waker.ask(KEY, ASLEEP)
+    await settle()
+    assert len(kube.values) == 4
+
+
 async def test_it_is_asked_for_again_when_it_had_no_effect(
     waker: Waker, kube: FakeKube, clock: Clock
 ) -> None:

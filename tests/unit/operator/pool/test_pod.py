@@ -42,12 +42,13 @@ FULL: Json = {
 
 
 @pytest.mark.parametrize("spec", [{}, FULL], ids=["nothing", "everything"])
-def test_it_is_the_pod_of_a_sandbox_but_for_names_and_the_probe(spec: Json) -> None:
+def test_it_is_the_pod_of_a_sandbox_but_for_names_and_the_probes(spec: Json) -> None:
     warm, other = waiting_pod(template=spec), cold(spec)
 
     for pod, name in ((warm, "python-aaaaa"), (other, KEY.name)):
         container = pod["spec"]["containers"][0]
-        container.pop("readinessProbe", None)
+        for probe in ("startupProbe", "readinessProbe"):
+            container.pop(probe, None)
         container["env"] = [each for each in container["env"] if each["name"] != "SANDPOD_BIND_SHA256"]
         for volume in pod["spec"].get("volumes", []):
             if "persistentVolumeClaim" in volume:
@@ -72,10 +73,14 @@ def test_it_is_the_pools_and_nobodys_yet() -> None:
     assert metadata["annotations"]["sandpod.dev/pool"] == "python"
 
 
-def test_the_kubelet_asks_it_every_second() -> None:
-    probe = waiting_pod()["spec"]["containers"][0]["readinessProbe"]
+def test_the_kubelet_asks_it_every_second_until_it_answers_and_rarely_from_then_on() -> None:
+    container = waiting_pod()["spec"]["containers"][0]
 
-    assert (probe["httpGet"], probe["periodSeconds"]) == ({"path": "/readyz", "port": 3000}, 1)
+    periods = {}
+    for kind in ("startupProbe", "readinessProbe"):
+        assert container[kind]["httpGet"] == {"path": "/readyz", "port": 3000}
+        periods[kind] = container[kind]["periodSeconds"]
+    assert periods == {"startupProbe": 1, "readinessProbe": 10}
 
 
 def test_nothing_that_comes_with_the_bind_is_in_it() -> None:

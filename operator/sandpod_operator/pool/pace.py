@@ -1,0 +1,29 @@
+"""How fast pools are claimed from. Pure."""
+
+from collections import defaultdict, deque
+from datetime import datetime, timedelta
+
+from ..observations import Key
+from ..times import still_to_come
+
+# So long a claim counts.
+LATELY = timedelta(seconds=1)
+# Of one pool; nobody is interested in more.
+MOST_CLAIMS = 1000
+
+
+class Pace:
+    def __init__(self) -> None:
+        # Until when each of the last claims counts, by the pool.
+        self._until: defaultdict[Key, deque[datetime]] = defaultdict(lambda: deque(maxlen=MOST_CLAIMS))
+
+    def claimed(self, pool: Key, *, now: datetime) -> None:
+        self._until[pool].append(now + LATELY)
+
+    def lately(self, pool: Key, *, now: datetime) -> tuple[datetime, ...]:
+        """Until when each claim counts that was made a moment ago."""
+        until = self._until.get(pool, ())
+        found = tuple(each for each in until if still_to_come(each, now=now, within=LATELY) is not None)
+        if not found:
+            self._until.pop(pool, None)
+        return found
