@@ -12,6 +12,7 @@ import ssl
 import tempfile
 import threading
 import time
+from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -86,13 +87,20 @@ class Api:
         return connection
 
 
+class _Events:
+    def __init__(self) -> None:
+        self.seen: list[tuple[float, Json]] = []
+        self.arrived = threading.Condition()
+
+
 class Watch:
     """Reads a watch in a thread, so that an event's time is not the time at which somebody asked for it."""
 
     def __init__(self, connection: http.client.HTTPSConnection) -> None:
         self._connection = connection
-        self._events: list[tuple[float, Json]] = []
-        self._arrived = threading.Condition()
+        # By the object's name: of hundreds who wait, an event wakes those whose it is.
+        self._named: defaultdict[str, _Events] = defaultdict(_Events)
+        self._naming = threading.Lock()
         self._thread = threading.Thread(target=self._read, daemon=True)
         self._thread.start()
 
@@ -100,22 +108,27 @@ class Watch:
         with contextlib.suppress(OSError, http.client.HTTPException, AttributeError, ValueError):
             for line in self._connection.getresponse():
                 now = time.perf_counter()
-                with self._arrived:
-                    self._events.append((now, json.loads(line)))
-                    self._arrived.notify_all()
+                event: Json = json.loads(line)
+                of = self._of(event["object"]["metadata"]["name"])
+                with of.arrived:
+                    of.seen.append((now, event))
+                    of.arrived.notify_all()
+
+    def _of(self, name: str) -> _Events:
+        with self._naming:
+            return self._named[name]
 
     def events(self, name: str, *, timeout: float = 60) -> Iterator[tuple[float, Json]]:
         """The events of the object of that name: first those that came already, then as they come."""
-        seen, deadline = 0, time.perf_counter() + timeout
+        of, seen, deadline = self._of(name), 0, time.perf_counter() + timeout
         while True:
-            with self._arrived:
-                while seen == len(self._events):
-                    if not self._arrived.wait(deadline - time.perf_counter()):
+            with of.arrived:
+                while seen == len(of.seen):
+                    if not of.arrived.wait(deadline - time.perf_counter()):
                         raise TimeoutError(f"nothing more about {name} within {timeout} s")
-                moment, event = self._events[seen]
+                moment, event = of.seen[seen]
             seen += 1
-            if event["object"]["metadata"]["name"] == name:
-                yield moment, event
+            yield moment, event
 
     def close(self) -> None:
         """Ends the connection and forgets what came."""
