@@ -118,8 +118,8 @@ class Waker:
                 self._in_vain.popitem(last=False)
 
     def _first(self, route: Route, *, now: float) -> _Asked:
-        """Whoever asks because a pod that is ready is slow will do so again and again: what the ones before had asked
-        for counts.
+        """Whoever asks because a pod that is ready is slow will do so again and again: what the ones before
+        had asked for counts.
         """
         if route.ready and (before := self._in_vain.pop(route.pod_uid, None)) is not None:
             return before

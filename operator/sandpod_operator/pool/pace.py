@@ -18,12 +18,11 @@ class Pace:
         self._until: defaultdict[Key, deque[datetime]] = defaultdict(lambda: deque(maxlen=MOST_CLAIMS))
 
     def claimed(self, pool: Key, *, now: datetime) -> None:
+        for quiet in [each for each, until in self._until.items() if until[-1] <= now]:
+            del self._until[quiet]
         self._until[pool].append(now + LATELY)
 
     def lately(self, pool: Key, *, now: datetime) -> tuple[datetime, ...]:
         """Until when each claim counts that was made a moment ago."""
         until = self._until.get(pool, ())
-        found = tuple(each for each in until if still_to_come(each, now=now, within=LATELY) is not None)
-        if not found:
-            self._until.pop(pool, None)
-        return found
+        return tuple(each for each in until if still_to_come(each, now=now, within=LATELY) is not None)

@@ -31,8 +31,9 @@ from ..settings import Installation
 from .wall import build_wall, network_id
 
 _QUESTION: Final[Json] = {"httpGet": {"path": READY_PATH, "port": CONTROL_PORT}, "timeoutSeconds": 5}
-# The kubelet's first answer is what a claim waits for when the pool runs dry; after it, to ask hundreds of waiting
-# pods each second would take half a core. The kubelet never ends a pod for it: we judge who starts too slowly.
+# The kubelet's first answer is what a claim waits for when the pool runs dry; after it, to ask hundreds of
+# waiting pods each second would take half a core. The kubelet never ends a pod for it: who starts too slowly
+# is for us to judge.
 PROBES: Final[Json] = {
     "startupProbe": {**_QUESTION, "periodSeconds": 1, "failureThreshold": 1_000_000},
     "readinessProbe": {**_QUESTION, "periodSeconds": 10, "failureThreshold": 2},

@@ -16,6 +16,7 @@ SITUATIONS = st.builds(
     old_starting=few,
     held=few,
     most_starting=st.integers(1, 6),
+    claims=few,
     refused=st.booleans(),
     crowded=st.booleans(),
     limited=st.booleans(),
@@ -102,3 +103,12 @@ def test_a_pool_that_finds_no_room_gives_up_one_old_pod_at_a_time(counts: Counts
     calm = reckon(replace(counts, crowded=False))
 
     assert reckon(counts).remove_old_ready - calm.remove_old_ready in (0, 1)
+
+
+def test_in_a_burst_of_claims_nothing_starts_while_there_are_pods_to_give() -> None:
+    burst = Counts(wanted=100, fresh_ready=40, claims=20)
+
+    assert reckon(burst) == Numbers(create=0)
+    # A few claims a second are what a pool is for, and one that runs dry would cost cold starts.
+    assert reckon(replace(burst, claims=4)) == Numbers(create=4)
+    assert reckon(replace(burst, fresh_ready=4)) == Numbers(create=4)
