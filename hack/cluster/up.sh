@@ -23,6 +23,8 @@ is_ours() { [ "$(limited 5 docker exec "$node" cat /kind/sandpod 2>/dev/null)" =
 is_healthy() {
   [ -s "$KUBECONFIG" ] || kind export kubeconfig --name "$cluster"
   kubectl get --raw /readyz --request-timeout=5s && kubectl wait --for=condition=Ready node --all --timeout=5s &&
+    # What network.sh has told the kernel does not outlive a restart of the node by the engine.
+    { [ "$source" = published ] || limited 5 docker exec "$node" nft list table ip podmasq; } &&
     # kube-proxy has been seen with no Service left in its rules, and no idea of it: pods reach nothing then.
     limited 5 docker exec "$node" bash -c 'exec 3<>/dev/tcp/10.96.0.1/443'
 }
