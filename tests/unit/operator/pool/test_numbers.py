@@ -86,7 +86,7 @@ def test_a_second_look_finds_nothing_to_do(counts: Counts) -> None:
 
 @given(SITUATIONS)
 def test_every_pool_fills_and_forgets_its_old_pods(counts: Counts) -> None:
-    counts = replace(counts, refused=False, crowded=False, held=0)
+    counts = replace(counts, refused=False, crowded=False, held=0, claims=0)
     for _ in range(40):
         counts = carried_out(counts, reckon(counts))
         # What starts comes up.
