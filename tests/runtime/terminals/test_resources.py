@@ -135,7 +135,9 @@ async def test_what_a_shell_left_behind_lives_on_after_its_own_end(
     terminal: str, attach: Attach, runtime: Runtime
 ) -> None:
     async with attach(terminal) as viewer:
-        await viewer.run("setsid sleep 31.04 >/dev/null 2>&1 &")
+        # Before it has a session of its own, the end of the shell is its end too.
+        await viewer.run("setsid -f sh -c ': >away; exec sleep 31.04' >/dev/null 2>&1")
+        await viewer.run("until test -e away; do sleep 0.02; done")
         await viewer.type("exit\r")
         await viewer.closed()
     assert running("sleep 31.04")
