@@ -11,7 +11,6 @@ from sandpod_crds.names import (
     ANNOTATION_SPEC_HASH,
     APP_NAME,
     COMPONENT_SANDBOX,
-    CONTROL_PORT,
     GROUP,
     LABEL_COMPONENT,
     LABEL_MANAGED_BY,
@@ -20,23 +19,21 @@ from sandpod_crds.names import (
     LABEL_SANDBOX_UID,
     LABEL_VERSION,
     POOL_KIND,
-    READY_PATH,
 )
 
 from ..objects import Json, digest, owner_reference
 from ..pods import ANNOTATION_POD_HASH, ANNOTATION_POOL, ANNOTATION_SHAPE
 from ..resources.claim import build_claim, workspace_name
-from ..resources.pod import Frame, build_pod
+from ..resources.pod import READINESS, Frame, build_pod
 from ..settings import Installation
 from .wall import build_wall, network_id
 
-_QUESTION: Final[Json] = {"httpGet": {"path": READY_PATH, "port": CONTROL_PORT}, "timeoutSeconds": 5}
 # The kubelet's first answer is what a claim waits for when the pool runs dry; after it, to ask hundreds of
 # waiting pods each second would take half a core. The kubelet never ends a pod for it: who starts too slowly
 # is for us to judge.
 PROBES: Final[Json] = {
-    "startupProbe": {**_QUESTION, "periodSeconds": 1, "failureThreshold": 1_000_000},
-    "readinessProbe": {**_QUESTION, "periodSeconds": 10, "failureThreshold": 2},
+    "startupProbe": {**READINESS, "periodSeconds": 1, "failureThreshold": 1_000_000},
+    "readinessProbe": READINESS,
 }
 
 

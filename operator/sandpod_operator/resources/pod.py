@@ -5,6 +5,7 @@ podTemplate says.
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Final
 
 from sandpod_crds.keys import bind_token, sha256_hex
 from sandpod_crds.models import PodTemplate, SandboxSpec
@@ -37,6 +38,12 @@ from .runtime_mount import add_runtime, has_runtime, mount
 GRACE_SECONDS = 30
 # What ends in a minute has ended. Until then nothing else starts, and the node cannot be cleared.
 MOST_GRACE_SECONDS = 60
+READINESS: Final[Json] = {
+    "httpGet": {"path": READY_PATH, "port": CONTROL_PORT},
+    "periodSeconds": 10,
+    "timeoutSeconds": 5,
+    "failureThreshold": 2,
+}
 # With these a pod leaves its own walls: the control port would be the node's, or other processes in reach.
 HOST_FIELDS = ("hostNetwork", "hostPID", "hostIPC", "shareProcessNamespace")
 # The part of the spec that a pod, or its bind, is made from. A change needs a new pod.
@@ -230,12 +237,7 @@ def _mount_workspace(merged: Json, container: Json, *, claim: str, group: int) -
     volume = {"name": WORKSPACE_VOLUME, "persistentVolumeClaim": {"claimName": claim}}
     mount(merged, container, volume=volume, at={"mountPath": WORKSPACE_DIRECTORY})
     # The kubelet notices a full disk without anybody asking, and the watch brings it.
-    container["readinessProbe"] = {
-        "httpGet": {"path": READY_PATH, "port": CONTROL_PORT},
-        "periodSeconds": 10,
-        "timeoutSeconds": 5,
-        "failureThreshold": 2,
-    }
+    container["readinessProbe"] = READINESS
     # A fresh volume belongs to root, and a large one must not be walked through at every start.
     merged["securityContext"] |= {"fsGroup": group, "fsGroupChangePolicy": "OnRootMismatch"}
 
