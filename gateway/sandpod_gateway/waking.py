@@ -108,11 +108,12 @@ class Waker:
     def forget(self, key: Key) -> None:
         """Nobody waits any more."""
         asked = self._asked.pop(key, None)
-        if asked is None:
+        if asked is None or asked.writing is None:
             return
-        if asked.writing is not None:
+        if not asked.writing.done():
+            # Nobody knows whether it was written: the next one who waits asks anew.
             asked.writing.cancel()
-        if asked.pod_uid:
+        elif asked.pod_uid:
             self._in_vain[asked.pod_uid] = asked
             while len(self._in_vain) > _REMEMBERED:
                 self._in_vain.popitem(last=False)

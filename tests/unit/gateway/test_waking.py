@@ -172,6 +172,18 @@ async def test_for_a_pod_that_is_only_slow_requests_one_after_the_other_ask_no_m
     assert len(kube.values) == 4
 
 
+async def test_what_was_not_yet_written_when_nobody_waited_any_more_holds_nobody_up(
+    waker: Waker, kube: FakeKube
+) -> None:
+    leaving = Route(uid="u", phase="Running", ready=True, pod_uid="p")
+    waker.ask(KEY, leaving)
+    waker.forget(KEY)
+    waker.ask(KEY, leaving)
+    await settle()
+
+    assert len(kube.values) == 1
+
+
 async def test_it_is_asked_for_again_when_it_had_no_effect(
     waker: Waker, kube: FakeKube, clock: Clock
 ) -> None:
