@@ -13,7 +13,7 @@ import pytest_asyncio
 from sandpod_gateway.fastpath.admin import Admin, Unavailable
 from sandpod_gateway.routes import ExposedPort
 
-from tests.support.haproxy import HOST, KEY, PORT, World, until, world
+from tests.support.haproxy import BRIEF_LEASE, HOST, KEY, PORT, World, until, world
 
 SOON = 10.0
 
@@ -21,6 +21,12 @@ SOON = 10.0
 @pytest_asyncio.fixture
 async def fast() -> AsyncIterator[World]:
     async with world() as built:
+        yield built
+
+
+@pytest_asyncio.fixture
+async def brief() -> AsyncIterator[World]:
+    async with world(lease_seconds=BRIEF_LEASE) as built:
         yield built
 
 
@@ -40,62 +46,62 @@ async def test_a_host_that_was_served_goes_straight_to_its_pod(fast: World) -> N
     assert not fast.python.heads
 
 
-async def test_an_unused_host_runs_out_with_the_lease_of_its_pod(fast: World) -> None:
-    await fast.open()
+async def test_an_unused_host_runs_out_with_the_lease_of_its_pod(brief: World) -> None:
+    await brief.open()
 
-    await until(lambda: fast.fast.hosts == 0)
-    asked = fast.leases_asked
+    await until(lambda: brief.fast.hosts == 0)
+    asked = brief.leases_asked
 
-    assert (await fast.haproxy.get()).endswith(b"python")
-    assert fast.leases_asked == asked
+    assert (await brief.haproxy.get()).endswith(b"python")
+    assert brief.leases_asked == asked
 
 
-async def test_a_used_host_stays_as_its_lease_is_renewed(fast: World) -> None:
-    await fast.open()
-    asked, by_pod, by_python = fast.leases_asked, 0, 0
+async def test_a_used_host_stays_as_its_lease_is_renewed(brief: World) -> None:
+    await brief.open()
+    asked, by_pod, by_python = brief.leases_asked, 0, 0
 
-    while fast.leases_asked < asked + 3:
-        answer = await fast.haproxy.get()
+    while brief.leases_asked < asked + 3:
+        answer = await brief.haproxy.get()
         by_pod += answer.endswith(b"pod")
         # On a busy machine a lease can end before it is renewed; then Python takes the request.
         by_python += answer.endswith(b"python")
     assert by_pod > by_python
 
 
-async def test_a_stream_that_moves_keeps_its_sandbox_awake(fast: World) -> None:
-    await fast.open()
-    reader, writer = await fast.websocket()
+async def test_a_stream_that_moves_keeps_its_sandbox_awake(brief: World) -> None:
+    await brief.open()
+    reader, writer = await brief.websocket()
 
-    until_now = fast.leases_asked
+    until_now = brief.leases_asked
     async with asyncio.timeout(SOON):
-        while fast.leases_asked < until_now + 3:
+        while brief.leases_asked < until_now + 3:
             writer.write(b"x")
             await reader.readexactly(1)
     writer.close()
-    await until(lambda: fast.fast.hosts == 0)
+    await until(lambda: brief.fast.hosts == 0)
 
 
-async def test_a_program_that_thinks_keeps_its_sandbox_awake(fast: World) -> None:
-    await fast.open()
-    asking = asyncio.create_task(fast.haproxy.get("/wait"))
+async def test_a_program_that_thinks_keeps_its_sandbox_awake(brief: World) -> None:
+    await brief.open()
+    asking = asyncio.create_task(brief.haproxy.get("/wait"))
 
-    before = fast.leases_asked
-    await until(lambda: fast.leases_asked >= before + 3)
-    fast.pod.release.set()
+    before = brief.leases_asked
+    await until(lambda: brief.leases_asked >= before + 3)
+    brief.pod.release.set()
 
     assert (await asking).endswith(b"pod")
 
 
-async def test_what_nobody_writes_anew_ends_with_the_lease(fast: World) -> None:
+async def test_what_nobody_writes_anew_ends_with_the_lease(brief: World) -> None:
     """The process that steers is stopped or killed."""
-    await fast.open()
-    fast.steering.cancel()
+    await brief.open()
+    brief.steering.cancel()
 
-    await answered_by(fast, b"python")
+    await answered_by(brief, b"python")
 
-    fast.pod.heads.clear()
-    assert (await fast.haproxy.get()).endswith(b"python")
-    assert not fast.pod.heads
+    brief.pod.heads.clear()
+    assert (await brief.haproxy.get()).endswith(b"python")
+    assert not brief.pod.heads
 
 
 @pytest.mark.parametrize(
@@ -177,12 +183,12 @@ async def test_another_port_of_the_same_sandbox_is_not_cut(fast: World) -> None:
     writer.close()
 
 
-async def test_a_pod_that_refuses_a_lease_gets_nothing_more(fast: World) -> None:
-    await fast.open()
-    fast.grants = False
+async def test_a_pod_that_refuses_a_lease_gets_nothing_more(brief: World) -> None:
+    await brief.open()
+    brief.grants = False
 
-    await answered_by(fast, b"python")
-    await until(lambda: fast.fast.hosts == 0)
+    await answered_by(brief, b"python")
+    await until(lambda: brief.fast.hosts == 0)
 
 
 async def test_a_private_port_is_never_opened(fast: World) -> None:
@@ -200,13 +206,13 @@ async def test_a_private_port_is_never_opened(fast: World) -> None:
     assert fast.fast.hosts == 0
 
 
-async def test_a_restarted_haproxy_is_filled_again(fast: World) -> None:
-    await fast.open()
+async def test_a_restarted_haproxy_is_filled_again(brief: World) -> None:
+    await brief.open()
 
-    await fast.haproxy.restart()
-    assert (await fast.haproxy.get()).endswith(b"python")
+    await brief.haproxy.restart()
+    assert (await brief.haproxy.get()).endswith(b"python")
 
-    await fast.open()
+    await brief.open()
 
 
 async def test_what_is_taken_back_while_haproxy_does_not_answer_is_cut_when_it_does(fast: World) -> None:
@@ -238,10 +244,10 @@ async def test_a_stop_loses_no_request_that_is_under_way(fast: World) -> None:
     await until(lambda: fast.haproxy.process.poll() is not None)
 
 
-async def test_answers_of_pods_are_counted_by_their_code(fast: World) -> None:
-    await fast.open()
+async def test_answers_of_pods_are_counted_by_their_code(brief: World) -> None:
+    await brief.open()
 
-    await until(lambda: 'requests_total{door="fast",code="2xx"}' in fast.metrics.text())
+    await until(lambda: 'requests_total{door="fast",code="2xx"}' in brief.metrics.text())
 
 
 def _listens(port: int) -> bool:
