@@ -5,6 +5,8 @@ SHELL := bash
 
 WORKERS ?= 0
 PYTEST = .venv/bin/python -m pytest
+# Tests of one file share what they have started: they run in one process.
+PARALLEL = -n auto --maxprocesses 4 --dist loadfile
 HISTORIES = $(addprefix tests/unit/operator/,test_lifecycle_machine.py test_workers_race.py test_killed_anywhere.py \
 	pool/test_histories.py pool/test_claims_faults.py)
 
@@ -21,16 +23,16 @@ format: venv ## Rewrite the code in the project's format
 	@.venv/bin/ruff check --fix --quiet .; .venv/bin/ruff format --quiet .
 
 test: install test-tools ## All tests: unit, runtime, end to end on a kind cluster
-	@$(PYTEST) tests/unit tests/runtime tests/e2e
+	@$(PYTEST) $(PARALLEL) tests/unit tests/runtime || failed=$$?; $(PYTEST) tests/e2e && exit $${failed:-0}
 
-unit: venv ## The tests that need nothing, in seconds
-	@$(PYTEST) tests/unit
+unit: venv ## The tests that need nothing, in some minutes
+	@$(PYTEST) $(PARALLEL) tests/unit
 
 histories: venv ## Random histories of the operator, other ones each time, for many minutes
 	@HYPOTHESIS_PROFILE=long $(PYTEST) --timeout 7200 $(HISTORIES)
 
 runtime: venv ## The tests of a real runtime on loopback
-	@$(PYTEST) tests/runtime
+	@$(PYTEST) $(PARALLEL) tests/runtime
 
 fuzz: venv ## Odd requests to every endpoint of a real runtime (N=20000, SEED=1 to repeat a run)
 	@.venv/bin/python -m tests.fuzz $(or $(N),20000) $(if $(SEED),--seed $(SEED))

@@ -18,7 +18,8 @@ import uvloop
 from tests.bench import preview_rig as rig
 from tests.bench.bodies import Place, down, echo, round_trips, up
 from tests.bench.stats import Row, Section, ms, p50, p99
-from tests.support.haproxy import HAProxy, free_port, program
+from tests.support.haproxy import HAProxy, program
+from tests.support.ports import free_port
 
 CONNECTIONS = 32
 SECONDS = 4

@@ -24,6 +24,8 @@ from sandpod_gateway.metrics import Metrics
 from sandpod_gateway.proxy import Runtime
 from sandpod_gateway.routes import ExposedPort, Key, Route, RouteTable
 
+from tests.support.ports import held_place
+
 Json = dict[str, Any]
 
 ROOT = Path(__file__).parents[2]
@@ -48,17 +50,13 @@ async def until(check: Callable[[], bool]) -> None:
             await asyncio.sleep(0.02)
 
 
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-        return listening.getsockname()[1]
-
-
 class HAProxy:
     """One process of it; its sockets are in `folder`."""
 
     def __init__(self, folder: Path, **variables: str) -> None:
         self.folder = folder
-        self.port, self.health_port = free_port(), free_port()
+        self._places = [held_place() for _ in range(2)]
+        self.port, self.health_port = (each.getsockname()[1] for each in self._places)
         own = {
             "HAPROXY": program("haproxy"),
             "SANDPOD_SOCKETS": str(folder),
@@ -87,7 +85,7 @@ class HAProxy:
                 await asyncio.sleep(0.02)
 
     async def restart(self) -> None:
-        self.kill()
+        self._end()
         # The script has ended; HAProxy itself takes a moment more, in which it would still accept.
         await until(lambda: not self._is_there())
         self.process = self._spawn()
@@ -101,6 +99,11 @@ class HAProxy:
         os.killpg(self.process.pid, number)
 
     def kill(self) -> None:
+        self._end()
+        for each in self._places:
+            each.close()
+
+    def _end(self) -> None:
         with contextlib.suppress(ProcessLookupError):
             self.signal(signal.SIGKILL)
         self.process.wait()

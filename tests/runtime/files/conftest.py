@@ -3,7 +3,6 @@
 import io
 import json
 import shutil
-from collections.abc import Iterator
 from typing import Any, Protocol
 
 import aiohttp
@@ -19,9 +18,8 @@ class Call(Protocol):
 
 
 @pytest.fixture(autouse=True)
-def empty_workspace(runtime: Runtime) -> Iterator[None]:
-    """The runtime is shared; what a test leaves is not."""
-    yield
+def empty_workspace(runtime: Runtime) -> None:
+    """The runtime is shared; what an earlier test has left is not."""
     for path in runtime.workspace.iterdir():
         if path.is_dir() and not path.is_symlink():
             shutil.rmtree(path)

@@ -5,7 +5,6 @@ awake; servers that wait, connections that say nothing and those who only look o
 import asyncio
 import contextlib
 import json
-import socket
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ from typing import Any
 import aiohttp
 import pytest
 
+from tests.support.ports import free_port
 from tests.support.runtime import soon
 from tests.support.terminal import Viewer
 
@@ -30,11 +30,6 @@ async def start_process(http: aiohttp.ClientSession, command: str) -> str:
     async with http.post("/api/process/start", json={"command": command}) as response:
         assert response.status == 200
         return (await response.json())["processId"]
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return server.getsockname()[1]
 
 
 async def test_keys_and_output_of_a_terminal_keep_it_awake_and_an_open_one_does_not(sleepy: Sleepy) -> None:

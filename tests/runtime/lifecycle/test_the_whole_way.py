@@ -10,6 +10,7 @@ from typing import Any
 
 import aiohttp
 
+from tests.support.ports import free_port
 from tests.support.runtime import BIND, CREDENTIAL, TOKEN, Runtime, soon
 
 Json = dict[str, Any]
@@ -49,11 +50,6 @@ async def served(http: aiohttp.ClientSession, port: int) -> str:
         assert b'"ready"' in await response.read()
     async with aiohttp.ClientSession() as outside, outside.get(f"http://127.0.0.1:{port}/page") as response:
         return await response.text()
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return server.getsockname()[1]
 
 
 async def test_files_sessions_setup_processes_and_their_ports_are_back_after_a_sleep(

@@ -10,15 +10,11 @@ from typing import Any
 import aiohttp
 import pytest
 
+from tests.support.ports import free_port
 from tests.support.runtime import Runtime, soon
 
 Json = dict[str, Any]
 Handle = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return server.getsockname()[1]
 
 
 class Watch:
