@@ -22,12 +22,12 @@ from tests.support.haproxy import HAProxy, program
 
 PROXY_CORE, LOAD_CORE = "0", "1"
 
-# No log, no file, no limit: the least that nginx can be.
+# No file, no limit, and where none is asked for no log: the least that nginx can be.
 NGINX = """
 daemon off; worker_processes 1; pid {folder}/{name}.pid; error_log /dev/null crit;
 events {{ worker_connections 4096; }}
 http {{
-  access_log off; keepalive_requests 1000000000;
+  access_log {log}; keepalive_requests 1000000000;
   client_body_temp_path {folder}; proxy_temp_path {folder}; fastcgi_temp_path {folder};
   uwsgi_temp_path {folder}; scgi_temp_path {folder};
   {content}
@@ -59,9 +59,11 @@ def large() -> Generator[int]:
 
 
 @contextlib.contextmanager
-def nginx(folder: str, name: str, content: str, *, core: str) -> "Generator[subprocess.Popen[bytes]]":
+def nginx(
+    folder: str, name: str, content: str, *, core: str, log: str = "off"
+) -> "Generator[subprocess.Popen[bytes]]":
     path = Path(folder) / f"{name}.conf"
-    path.write_text(NGINX.format(folder=folder, name=name, content=content))
+    path.write_text(NGINX.format(folder=folder, name=name, content=content, log=log))
     command = ["taskset", "-c", core, program("nginx"), "-e", "/dev/null", "-p", folder, "-c", path]
     with subprocess.Popen(command, start_new_session=True) as process:
         try:

@@ -43,10 +43,13 @@ def measure() -> list[Section]:
     with contextlib.ExitStack() as stack:
         folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="sandpod-"))
         large = stack.enter_context(rig.large())
-        direct, plain = free_port(), free_port()
+        direct, plain, logging = free_port(), free_port(), free_port()
         stack.enter_context(rig.nginx(folder, "backend", rig.BACKEND.format(port=direct), core=rig.LOAD_CORE))
         content = rig.PROXY.format(port=plain, backend=direct)
         nginx = stack.enter_context(rig.nginx(folder, "proxy", content, core=rig.PROXY_CORE))
+        content = rig.PROXY.format(port=logging, backend=direct)
+        log = f"{folder}/access.log"
+        logged = stack.enter_context(rig.nginx(folder, "logging", content, core=rig.PROXY_CORE, log=log))
         one, hosts = stack.enter_context(rig.steered(direct, large, cores=(rig.PROXY_CORE,)))
         both = (rig.PROXY_CORE, rig.LOAD_CORE)
         two, hosts_of_two = stack.enter_context(rig.steered(direct, large, cores=both))
@@ -57,6 +60,7 @@ def measure() -> list[Section]:
             Way("the gateway, by HAProxy", one.port, hosts[0], one.process.pid),
             Way("the gateway's Python process alone", python.port, hosts_of_python[0], python.group),
             Way("by HAProxy with two threads, on both cores", two.port, hosts_of_two[0], two.process.pid),
+            Way("nginx that writes a line for each request, as the gateway does", logging, "x", logged.pid),
         ]
         return [
             _rates(ways),
