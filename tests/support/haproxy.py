@@ -142,9 +142,11 @@ class Server:
     # Streams whose other end has gone
     ended: int = 0
     connections: int = 0
+    accepted: int = 0
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.connections += 1
+        self.accepted += 1
         try:
             with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError):
                 while True:

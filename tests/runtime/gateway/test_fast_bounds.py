@@ -118,10 +118,25 @@ async def test_thousands_of_idle_connections_of_many_sources_are_in_nobodys_way(
 
         for _ in range(50):
             assert (await fast.haproxy.get()).endswith(b"\r\n\r\npod")
+
+        before = fast.pod.accepted
+        await _ask_in_a_row(fast, times=20)
+        assert fast.pod.accepted == before + 1
     finally:
         for each in idle:
             each.close()
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+async def _ask_in_a_row(fast: World, *, times: int) -> None:
+    """By one connection, as a browser does."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", fast.haproxy.port)
+    for _ in range(times):
+        writer.write(f"GET / HTTP/1.1\r\nHost: {HOST}\r\n\r\n".encode())
+        async with asyncio.timeout(SOON):
+            await reader.readuntil(b"\r\n\r\n")
+            assert await reader.readexactly(3) == b"pod"
+    writer.close()
 
 
 async def test_a_namespace_that_has_all_places_gives_one_up_for_another(
