@@ -25,7 +25,7 @@ is_healthy() {
   kubectl get --raw /readyz --request-timeout=5s && kubectl wait --for=condition=Ready node --all --timeout=5s &&
     # What network.sh has told the kernel does not outlive a restart of the node by the engine.
     { [ "$source" = published ] || limited 5 docker exec "$node" nft list table ip podmasq; } &&
-    # kube-proxy has been seen with no Service left in its rules, and no idea of it: pods reach nothing then.
+    # Without what kube-proxy has told it, pods reach nothing.
     limited 5 docker exec "$node" bash -c 'exec 3<>/dev/tcp/10.96.0.1/443'
 }
 if docker container inspect "$node" >/dev/null 2>&1; then
