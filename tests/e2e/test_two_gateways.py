@@ -1,5 +1,6 @@
-"""Replacing the gateway's pods while everybody works: no request is lost, at previews or at the API."""
+"""Two gateways: what one of them knows the other does too, and neither is missed while it is replaced."""
 
+import contextlib
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -11,7 +12,8 @@ import pytest
 from tests.support import cluster
 from tests.support.cluster import RELEASE, SYSTEM, kubectl
 from tests.support.ingress import Ingress
-from tests.support.preview_boxes import PORT, opened, program_in
+from tests.support.port_forward import port_forward
+from tests.support.preview_boxes import PORT, opened, program_in, url_of
 from tests.support.sandboxes import Sandboxes
 from tests.support.waiting import eventually
 
@@ -33,6 +35,31 @@ def two_gateways() -> Iterator[None]:
     yield
     kubectl("-n", SYSTEM, "scale", GATEWAY, "--replicas=1")
     kubectl("-n", SYSTEM, "rollout", "status", GATEWAY, "--timeout=90s")
+
+
+def test_a_port_that_is_taken_back_is_dead_at_once_at_each_of_them(
+    two_gateways: None, sandbox: Sandboxes, api: httpx.Client
+) -> None:
+    box = sandbox("box", keepAlive=True, ports=[{"port": PORT}]).wait()
+    program_in(api, box)
+    host = url_of(box).removeprefix("http://").rstrip("/")
+    with contextlib.ExitStack() as stack:
+        doors = [stack.enter_context(port_forward(pod, "8080", namespace=SYSTEM)) for pod in pods()]
+        assert len(doors) == 2
+
+        def codes() -> set[int]:
+            # A connection for each: what is under way when the port is taken back is cut.
+            answers = [httpx.get(door, headers={"Host": host}, trust_env=False, timeout=30) for door in doors]
+            return {answer.status_code for answer in answers}
+
+        eventually(lambda: codes() == {200})
+        # From now on HAProxy leads there by itself, at both.
+        for _ in range(5):
+            assert codes() == {200}
+
+        cluster.sandpod("unexpose", box.name, str(PORT), "-n", box.namespace)
+
+        eventually(lambda: codes() == {404}, timeout=2)
 
 
 def test_replacing_the_gateways_pods_under_load_loses_no_request(
