@@ -5,8 +5,9 @@ from datetime import timedelta
 from sandpod_crds.names import LABEL_MANAGED_BY
 from sandpod_operator.times import format_time
 
+from tests.support.operator_node import evict_it, kill_it, silence_it
 from tests.support.operator_scenarios import VOLUME, WHILE, Scenario, change, create, pod_path, wake
-from tests.support.operator_world import World, evict_it, kill_it, silence_it
+from tests.support.operator_world import World
 
 
 async def out_of_memory(world: World) -> None:

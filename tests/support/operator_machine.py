@@ -16,9 +16,10 @@ from sandpod_operator.objects import Json, controller, section, uid_of
 from sandpod_operator.times import parse_time
 
 from tests.support.operator_api import Killed
+from tests.support.operator_node import crash_it, hold_it, run_it, run_it_deaf
 from tests.support.operator_objects import IMAGE
 from tests.support.operator_scenarios import TEMPLATE_PATH
-from tests.support.operator_world import MINUTE, World, crash_it, hold_it, run_it, run_it_deaf
+from tests.support.operator_world import MINUTE, World
 
 OURS = f"/apis/{GROUP}/v1alpha1/namespaces/team/sandboxes"
 MANY = 1000

@@ -8,14 +8,8 @@ from typing import Any
 from sandpod_crds.names import GROUP
 from sandpod_operator.objects import Json
 
-from tests.support.operator_world import (
-    SANDBOX_PATH,
-    World,
-    crash_it,
-    hold_it,
-    new_sandbox,
-    run_it,
-)
+from tests.support.operator_node import crash_it, hold_it, run_it
+from tests.support.operator_world import SANDBOX_PATH, World, new_sandbox
 
 Scenario = Callable[[World], Awaitable[None]]
 

@@ -6,12 +6,11 @@ import itertools
 import json
 from bisect import bisect_left
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import partial
 
 from sandpod_crds.errors import ApiError
-from sandpod_crds.names import ANNOTATION_WAKE, APP_NAME, LABEL_MANAGED_BY, SANDBOX_CONTAINER
+from sandpod_crds.names import ANNOTATION_WAKE, APP_NAME, LABEL_MANAGED_BY
 from sandpod_operator.cluster import Cluster
 from sandpod_operator.events import Recorder
 from sandpod_operator.execute import Executor
@@ -31,8 +30,7 @@ from sandpod_operator.kinds import (
 )
 from sandpod_operator.metrics import Metrics
 from sandpod_operator.objects import Json, controller, entries, key_of, owner_uid, section, uid_of
-from sandpod_operator.observations import Answer, Errand, Key, Outcome, SetupResult
-from sandpod_operator.plan import Ask
+from sandpod_operator.observations import Key
 from sandpod_operator.pool.look import concerned
 from sandpod_operator.pool.pools import Pools
 from sandpod_operator.pool.reconcile import PoolReconciler
@@ -45,7 +43,9 @@ from sandpod_operator.workqueue import WorkQueue
 
 from tests.support.fake_clock import FakeClock
 from tests.support.operator_api import Api, Killed
+from tests.support.operator_node import container, run_it
 from tests.support.operator_objects import INSTALLATION, KEY, NOW
+from tests.support.operator_runtime import Asker, Runtime
 
 SANDBOX_PATH = f"/apis/sandpod.dev/v1alpha1/namespaces/{KEY.namespace}/sandboxes/{KEY.name}"
 POD_PATH = f"/api/v1/namespaces/{KEY.namespace}/pods/{KEY.name}"
@@ -389,121 +389,6 @@ def watched(kind: Kind, obj: Json) -> bool:
     """What the API server sends: of children, those with our labels."""
     labels = section(obj["metadata"], "labels")
     return kind.selector is None or labels.get(LABEL_MANAGED_BY) == APP_NAME
-
-
-@dataclass(kw_only=True)
-class Runtime:
-    """What the runtime in a pod holds."""
-
-    bound: bool = False
-    # It has decided to sleep, and takes no more requests.
-    draining: bool = False
-    sleep_after: float | None = None
-    env: dict[str, str] = field(default_factory=dict[str, str])
-    # For so long nobody has worked in it when it ends.
-    quiet_for: timedelta = timedelta(0)
-    # Told to sleep, and why
-    sleepy: str = ""
-
-    def hear(self, ask: Ask, *, now: datetime) -> Answer:
-        again, self.bound = self.bound, True
-        binding = ask.errand is Errand.BIND
-        done = binding or not self.draining
-        if done and ask.errand in (Errand.BIND, Errand.ADJUST) and not (binding and again):
-            self.sleep_after = ask.sleep_after
-        if binding and not again:
-            self.env = ask.env
-        if done and ask.errand is Errand.SLEEP:
-            self.sleepy = ask.subject
-        return Answer(
-            pod_uid=ask.pod_uid,
-            errand=ask.errand,
-            outcome=Outcome.DONE if done else Outcome.REFUSED,
-            at=now,
-            subject="" if binding and again else ask.subject,
-            version="0.1.0",
-            spec_hash="" if again else ask.spec_hash,
-            wake="" if again else ask.wake,
-            setup=SetupResult(state="Succeeded") if ask.errand is Errand.SETUP else None,
-        )
-
-
-class Asker:
-    def __init__(self) -> None:
-        self.wanted: dict[Key, Ask] = {}
-
-    def want(self, key: Key, ask: Ask | None) -> None:
-        if ask is None:
-            self.wanted.pop(key, None)
-        else:
-            self.wanted[key] = ask
-
-
-def assign(world: World, pod: Json, status: Json) -> None:
-    path = f"/api/v1/namespaces/{pod['metadata']['namespace']}/pods/{pod['metadata']['name']}"
-    change = {"spec": {"nodeName": "node-1"}, "status": status}
-    world.api.objects[path]["metadata"].setdefault("generation", 1)
-    world.api.change(path, change)
-
-
-def run_it(world: World, pod: Json) -> None:
-    """The usual: the container runs, and the runtime in it listens."""
-    now = format_time(world.now())
-    conditions = [
-        {"type": kind, "status": "True", "lastTransitionTime": now}
-        for kind in ("PodScheduled", "ContainersReady", "Ready")
-    ]
-    state = {"running": {"startedAt": now}}
-    status = {"phase": "Running", "podIP": "10.1.0.7", "containerStatuses": container(pod, state)}
-    assign(world, pod, {**status, "conditions": conditions})
-    world.runtimes[uid_of(pod)] = Runtime()
-
-
-def run_it_deaf(world: World, pod: Json) -> None:
-    """The container runs, and nothing in it ever answers."""
-    state = {"running": {"startedAt": format_time(world.now())}}
-    assign(world, pod, {"phase": "Running", "podIP": "10.1.0.7", "containerStatuses": container(pod, state)})
-
-
-def crash_it(world: World, pod: Json) -> None:
-    state = {"terminated": {"exitCode": 1, "reason": "Error", "message": "no such option"}}
-    assign(world, pod, {"phase": "Failed", "podIP": "10.1.0.7", "containerStatuses": container(pod, state)})
-
-
-def kill_it(world: World, pod: Json) -> None:
-    """The kernel, because its memory is full."""
-    world.runtimes.pop(uid_of(pod), None)
-    state = {"terminated": {"exitCode": 137, "reason": "OOMKilled"}}
-    assign(world, pod, {"phase": "Failed", "podIP": "10.1.0.7", "containerStatuses": container(pod, state)})
-
-
-def evict_it(world: World, pod: Json) -> None:
-    """The kubelet, because its node is short of something."""
-    world.runtimes.pop(uid_of(pod), None)
-    evicted = {"phase": "Failed", "reason": "Evicted", "message": "The node was low on memory."}
-    status: Json = {**evicted, "containerStatuses": []}
-    world.api.change(f"{PODS_PATH}/{pod['metadata']['name']}", {"status": status})
-
-
-def silence_it(world: World, pod: Json) -> None:
-    """Its node is heard of no more, as the node controller says it; nobody ends what runs there."""
-    world.silent.add(uid_of(pod))
-    kept = [each for each in entries(pod["status"], "conditions") if each["type"] != "Ready"]
-    gone = {"type": "Ready", "status": "False", "lastTransitionTime": format_time(world.now())}
-    world.api.change(f"{PODS_PATH}/{pod['metadata']['name']}", {"status": {"conditions": [*kept, gone]}})
-
-
-def hold_it(world: World, pod: Json) -> None:
-    """The image cannot be pulled."""
-    if pod["status"].get("containerStatuses"):
-        return
-    state = {"waiting": {"reason": "ErrImagePull", "message": "not found"}}
-    path = f"/api/v1/namespaces/{pod['metadata']['namespace']}/pods/{pod['metadata']['name']}"
-    world.api.change(path, {"status": {"containerStatuses": container(pod, state)}})
-
-
-def container(pod: Json, state: Json) -> list[Json]:
-    return [{"name": SANDBOX_CONTAINER, "image": pod["spec"]["containers"][0]["image"], "state": state}]
 
 
 def new_sandbox(spec: Json | None = None) -> Json:

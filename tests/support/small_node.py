@@ -10,7 +10,7 @@ from sandpod_crds.keys import proof
 from sandpod_operator.objects import Json, owner_uid, section, uid_of
 from sandpod_operator.times import format_time
 
-from tests.support.operator_world import container
+from tests.support.operator_node import container
 from tests.support.watched_api_server import WatchedApiServer
 
 

@@ -6,15 +6,8 @@ import pytest
 from sandpod_operator.objects import Json, uid_of
 from sandpod_operator.times import format_time
 
-from tests.support.operator_world import (
-    POD_PATH,
-    SANDBOX_PATH,
-    World,
-    hold_it,
-    new_sandbox,
-    run_it,
-    run_it_deaf,
-)
+from tests.support.operator_node import hold_it, run_it, run_it_deaf
+from tests.support.operator_world import POD_PATH, SANDBOX_PATH, World, new_sandbox
 
 HOUR = 3600.0
 RUNNING = ("Running", "True", "RuntimeAnswers")

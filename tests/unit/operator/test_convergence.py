@@ -6,17 +6,9 @@ import pytest
 from sandpod_crds.errors import ApiError, Forbidden, Invalid, Unavailable
 from sandpod_operator.objects import Json
 
+from tests.support.operator_node import crash_it, hold_it, run_it, run_it_deaf
 from tests.support.operator_objects import KEY
-from tests.support.operator_world import (
-    POD_PATH,
-    SANDBOX_PATH,
-    World,
-    crash_it,
-    hold_it,
-    new_sandbox,
-    run_it,
-    run_it_deaf,
-)
+from tests.support.operator_world import POD_PATH, SANDBOX_PATH, World, new_sandbox
 
 RUNNING = ("Running", "True", "RuntimeAnswers")
 

@@ -16,8 +16,9 @@ from sandpod_operator.objects import Json, controller, entries, section, uid_of
 from sandpod_operator.pods import ANNOTATION_COLD
 
 from tests.support.operator_machine import OURS, PODS, Machine
+from tests.support.operator_node import crash_it, evict_it, kill_it, silence_it
 from tests.support.operator_scenarios import TEMPLATE_PATH, children, exposed_hosts, hosts
-from tests.support.operator_world import CLAIMS_PATH, crash_it, evict_it, kill_it, new_sandbox, silence_it
+from tests.support.operator_world import CLAIMS_PATH, new_sandbox
 from tests.support.pool_world import POOL_PATH, condition, put_pool, waiting
 
 LONG = os.environ.get("HYPOTHESIS_PROFILE") == "long"

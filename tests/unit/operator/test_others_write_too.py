@@ -8,19 +8,10 @@ from sandpod_crds.names import LABEL_NETWORK, LABEL_PROTECTED, child_labels
 from sandpod_operator.kinds import KINDS, POD
 from sandpod_operator.objects import Json, owner_reference, uid_of
 
+from tests.support.operator_node import crash_it, hold_it, run_it, run_it_deaf
 from tests.support.operator_objects import KEY
 from tests.support.operator_scenarios import VOLUME, create, fall_asleep, wake
-from tests.support.operator_world import (
-    CLAIMS_PATH,
-    POD_PATH,
-    SANDBOX_PATH,
-    World,
-    crash_it,
-    hold_it,
-    new_sandbox,
-    run_it,
-    run_it_deaf,
-)
+from tests.support.operator_world import CLAIMS_PATH, POD_PATH, SANDBOX_PATH, World, new_sandbox
 from tests.support.pool_world import PODS_PATH, claimed_by, filled, pods, put_sandbox
 
 POLICY_PATH = "/apis/networking.k8s.io/v1/namespaces/team/networkpolicies/box-sandbox"

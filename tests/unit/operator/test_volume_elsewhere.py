@@ -4,8 +4,9 @@ on when such a node is there.
 
 from sandpod_operator.objects import Json, entries, uid_of
 
+from tests.support.operator_node import run_it
 from tests.support.operator_scenarios import VOLUME, create, fall_asleep, wake
-from tests.support.operator_world import POD_PATH, SANDBOX_PATH, World, run_it
+from tests.support.operator_world import POD_PATH, SANDBOX_PATH, World
 
 CONFLICT = (
     "0/2 nodes are available: 1 node(s) had volume node affinity conflict, 1 node(s) were unschedulable."

@@ -12,16 +12,9 @@ from sandpod_operator.plan import Ask
 from sandpod_operator.pods import ANNOTATION_POD_HASH
 from sandpod_operator.times import format_time
 
-from tests.support.operator_world import (
-    CLAIMS_PATH,
-    POD_PATH,
-    SANDBOX_PATH,
-    Runtime,
-    World,
-    hold_it,
-    new_sandbox,
-    run_it,
-)
+from tests.support.operator_node import hold_it, run_it
+from tests.support.operator_runtime import Runtime
+from tests.support.operator_world import CLAIMS_PATH, POD_PATH, SANDBOX_PATH, World, new_sandbox
 from tests.support.pool_world import (
     OURS,
     PODS_PATH,

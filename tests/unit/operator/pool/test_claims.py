@@ -4,7 +4,8 @@ import pytest
 from sandpod_crds.errors import Forbidden
 from sandpod_operator.objects import Json
 
-from tests.support.operator_world import World, hold_it, run_it
+from tests.support.operator_node import hold_it, run_it
+from tests.support.operator_world import World
 from tests.support.pool_world import (
     PODS_PATH,
     POOL_PATH,

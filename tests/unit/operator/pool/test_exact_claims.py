@@ -10,8 +10,9 @@ from sandpod_operator.objects import Json, uid_of
 from sandpod_operator.observations import Key
 
 from tests.support.operator_api import Api
+from tests.support.operator_node import run_it
 from tests.support.operator_objects import at
-from tests.support.operator_world import World, run_it
+from tests.support.operator_world import World
 from tests.support.pool_world import (
     OURS,
     PODS_PATH,

@@ -18,7 +18,8 @@ from sandpod_operator.objects import controller, section, uid_of
 
 from tests.support.operator_api import Killed
 from tests.support.operator_faults import CUT_OFF_FOR, HOUR
-from tests.support.operator_world import World, crash_it
+from tests.support.operator_node import crash_it
+from tests.support.operator_world import World
 from tests.support.pool_world import (
     OURS,
     PODS_PATH,

@@ -2,7 +2,8 @@
 
 from sandpod_crds.errors import Forbidden, Unavailable
 
-from tests.support.operator_world import World, crash_it, run_it
+from tests.support.operator_node import crash_it, run_it
+from tests.support.operator_world import World
 from tests.support.pool_world import (
     PODS_PATH,
     POOL_PATH,
