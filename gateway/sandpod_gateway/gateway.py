@@ -216,7 +216,7 @@ class Gateway:
         self._web_door = Door(name=WEB, serve=web.serve, audit=self._audit, metrics=self._metrics)
         listener = Listener(
             self._web_door.handle,
-            max_connections=settings.max_connections,
+            max_connections=settings.most_from_haproxy if settings.sockets else settings.max_connections,
             per_source=settings.max_connections_per_source,
             trusted=settings.trusted_proxies,
         )

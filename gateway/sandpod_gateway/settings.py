@@ -80,6 +80,11 @@ class Settings(BaseModel):
     # … and for how long after that those under way may take. Both within the pod's 30 s of grace.
     drain_seconds: float = Field(default=22, ge=0)
 
+    @property
+    def most_from_haproxy(self) -> int:
+        """Connections: whoever is one too many shall be told so, and not be hung up on."""
+        return self.max_requests + self.max_waiting + 512
+
     @classmethod
     def from_json(cls, text: str) -> Self:
         return cls.model_validate_json(text or "{}")

@@ -28,6 +28,16 @@ from tests.support.ports import held_place
 
 Json = dict[str, Any]
 
+# What programs send besides, by the path
+HEADERS = {
+    b"/headers": b"Set-Cookie: a=b; Domain=sandpod.localhost\r\n"
+    b"Set-Cookie: __Host-Sandpod=x\r\nSet-Cookie: =__Host-sandpod=nameless\r\n"
+    b"Set-Cookie: ==__host-sandpod=x\r\nSet-Cookie: __Host-sandpod; Secure\r\nSet-Cookie: mine=1\r\n"
+    b"X-Sandpod-Credential: secret\r\nKeep-Alive: timeout=5\r\n",
+    b"/policy": b"Referrer-Policy: origin\r\n",
+    b"/nul": b"X: a\0b\r\n",
+}
+
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "gateway/haproxy"
 KEY: Key = ("default", "hello")
@@ -115,9 +125,9 @@ class HAProxy:
     def audit_lines(self) -> list[Json]:
         return [json.loads(line) for line in self._audit.read_text("utf-8").splitlines()]
 
-    async def ask(self, request: bytes) -> bytes:
+    async def ask(self, request: bytes, *, source: str = "127.0.0.1") -> bytes:
         """All that comes back on a connection of its own, which the request has to end."""
-        reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
+        reader, writer = await asyncio.open_connection("127.0.0.1", self.port, local_addr=(source, 0))
         try:
             writer.write(request)
             async with asyncio.timeout(READ_SECONDS):
@@ -125,11 +135,12 @@ class HAProxy:
         finally:
             writer.close()
 
-    async def get(self, path: str = "/", *, host: str = HOST, headers: str = "") -> bytes:
+    async def get(
+        self, path: str = "/", *, host: str = HOST, headers: str = "", source: str = "127.0.0.1"
+    ) -> bytes:
         """`headers` are whole lines."""
-        return await self.ask(
-            f"GET {path} HTTP/1.1\r\nHost: {host}\r\n{headers}Connection: close\r\n\r\n".encode()
-        )
+        head = f"GET {path} HTTP/1.1\r\nHost: {host}\r\n{headers}Connection: close\r\n\r\n"
+        return await self.ask(head.encode(), source=source)
 
 
 @dataclass
@@ -184,17 +195,11 @@ class Server:
             return
         if b"\r\ntransfer-encoding: chunked\r\n" in head:
             self.name = await reader.readuntil(b"0\r\n\r\n")
-        if path == b"/headers":
-            extra = b"Set-Cookie: a=b; Domain=sandpod.localhost\r\nSet-Cookie: __Host-Sandpod=x\r\n"
-            extra += b"Set-Cookie: =__Host-sandpod=nameless\r\n"
-            extra += b"Set-Cookie: mine=1\r\nX-Sandpod-Credential: secret\r\nKeep-Alive: timeout=5\r\n"
-        elif path == b"/policy":
-            extra = b"Referrer-Policy: origin\r\n"
-        else:
-            extra = b""
+        extra = HEADERS.get(path, b"")
         length = b"Content-Length: %d\r\n\r\n" % len(self.name)
         body = b"" if head.startswith(b"HEAD ") else self.name
-        writer.write(b"HTTP/1.1 200 OK\r\n" + extra + length + body)
+        status = b"404 Not Found" if path == b"/unknown" else b"200 OK"
+        writer.write(b"HTTP/1.1 " + status + b"\r\n" + extra + length + body)
 
 
 class World:

@@ -39,6 +39,37 @@ async def test_one_source_cannot_take_all_connections() -> None:
                     await fast.haproxy.get()
 
 
+async def test_a_full_port_leaves_the_kubelet_its_answer() -> None:
+    async with world(SANDPOD_MAX_CONNECTIONS="20") as fast:
+        idle = [await asyncio.open_connection("127.0.0.1", fast.haproxy.port) for _ in range(30)]
+
+        reader, writer = await asyncio.open_connection("127.0.0.1", fast.haproxy.health_port)
+        writer.write(b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+        async with asyncio.timeout(SOON):
+            assert (await reader.read()).endswith(b"ok\n")
+
+        for _, each in [*idle, (reader, writer)]:
+            each.close()
+
+
+async def test_who_guesses_tokens_waits_and_is_in_nobodys_way() -> None:
+    async with world(SANDPOD_ERRORS_PER_SOURCE="3") as fast:
+        await fast.open()
+        for _ in range(4):
+            assert (await fast.haproxy.get("/unknown", host="wrong.token")).startswith(b"HTTP/1.1 404 ")
+
+        begun, seen = asyncio.get_running_loop().time(), len(fast.python.heads)
+        answer = await fast.haproxy.get("/unknown", host="wrong.token")
+        assert answer.startswith(b"HTTP/1.1 429 ")
+        assert b"\r\nretry-after: 1\r\n" in answer
+        # Not a limit on how long it may take, but on how little.
+        assert asyncio.get_running_loop().time() - begun >= 1.0
+        assert len(fast.python.heads) == seen
+
+        assert (await fast.haproxy.get()).endswith(b"pod")
+        assert (await fast.haproxy.get(host="wrong.token", source="127.0.0.2")).endswith(b"python")
+
+
 async def test_requests_to_one_port_of_a_sandbox_are_bounded() -> None:
     async with world(SANDPOD_REQUESTS_PER_SANDBOX="1") as fast:
         await fast.open()

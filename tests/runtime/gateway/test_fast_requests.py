@@ -104,8 +104,13 @@ def traced(head: bytes) -> bytes:
     return found[0]
 
 
-async def test_a_trusted_proxy_says_who_the_client_is() -> None:
+@pytest.mark.parametrize("way", ["by Python", "straight"])
+async def test_a_trusted_proxy_says_who_the_client_is(way: str) -> None:
     async with world(SANDPOD_TRUSTED_PROXIES="10.0.0.0/8 127.0.0.0/8") as fast:
+        server = fast.python
+        if way == "straight":
+            await fast.open()
+            server = fast.pod
         for chain, source in (
             ("6.6.6.6, 192.0.2.7", b"192.0.2.7"),
             ("6.6.6.6, 192.0.2.7, 10.0.0.1, 10.0.0.2", b"192.0.2.7"),
@@ -118,8 +123,8 @@ async def test_a_trusted_proxy_says_who_the_client_is() -> None:
             headers = f"X-Forwarded-For: {chain}\r\nX-Forwarded-Proto: gopher, HTTPS\r\n"
             await fast.haproxy.get(headers=headers)
 
-            assert b"\r\nx-forwarded-for: " + source + b"\r\n" in fast.python.heads[-1]
-            assert b"\r\nx-forwarded-proto: https\r\n" in fast.python.heads[-1]
+            assert b"\r\nx-forwarded-for: " + source + b"\r\n" in server.heads[-1]
+            assert b"\r\nx-forwarded-proto: https\r\n" in server.heads[-1]
 
 
 async def test_secrets_and_cookies_for_others_do_not_reach_the_browser(fast: World) -> None:
@@ -129,6 +134,36 @@ async def test_secrets_and_cookies_for_others_do_not_reach_the_browser(fast: Wor
 
     assert b"set-cookie: mine=1" in lines
     assert not [line for line in lines if b"domain=" in line or b"sandpod" in line or b"keep-alive" in line]
+
+
+async def test_an_answer_with_a_nul_in_its_head_goes_no_further(fast: World) -> None:
+    await fast.open()
+
+    answer = await fast.haproxy.get("/nul")
+    assert answer.startswith(b"HTTP/1.1 502 ")
+    assert b"\0" not in answer
+
+
+async def test_an_upgrade_that_connection_does_not_name_is_for_python_to_judge(fast: World) -> None:
+    await fast.open()
+
+    await fast.haproxy.get(headers="Upgrade: websocket\r\n")
+
+    assert (len(fast.pod.heads), len(fast.python.heads)) == (0, 1)
+
+
+async def test_one_connection_may_ask_for_hosts_of_both_ways(fast: World) -> None:
+    await fast.open()
+    reader, writer = await asyncio.open_connection("127.0.0.1", fast.haproxy.port)
+
+    for host, name in ((HOST, b"pod"), ("elsewhere.test", b"python"), (HOST, b"pod")):
+        writer.write(f"GET / HTTP/1.1\r\nHost: {host}\r\n\r\n".encode())
+        await reader.readuntil(b"\r\n\r\n")
+        assert await reader.readexactly(len(name)) == name
+    writer.close()
+
+    traffic = (await fast.haproxy.admin.traffic())[HOST]
+    assert (traffic.requests - traffic.answers, traffic.streams) == (0, 0)
 
 
 async def test_a_site_that_is_linked_to_does_not_learn_the_token(fast: World) -> None:

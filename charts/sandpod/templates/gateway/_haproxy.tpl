@@ -9,6 +9,9 @@
     - {name: SANDPOD_THREADS, value: {{ $fast.threads | quote }}}
     - {name: SANDPOD_MAX_CONNECTIONS, value: {{ $fast.maxConnections | quote }}}
     - {name: SANDPOD_CONNECTIONS_PER_SOURCE, value: {{ $fast.maxConnectionsPerSource | quote }}}
+    # 2,000 more may wait for sandboxes that wake.
+    - {name: SANDPOD_PYTHON_CONNECTIONS, value: {{ add .Values.gateway.limits.maxRequests 2250 | quote }}}
+    - {name: SANDPOD_ERRORS_PER_SOURCE, value: {{ mul $fast.errorsPerSecond 10 | quote }}}
     - {name: SANDPOD_REQUESTS_PER_SANDBOX, value: {{ .Values.gateway.limits.maxRequestsPerSandbox | quote }}}
     - {name: SANDPOD_REQUESTS_PER_NAMESPACE, value: {{ .Values.gateway.limits.maxRequestsPerNamespace | quote }}}
     - {name: SANDPOD_SCHEME, value: {{ .Values.previews.scheme | quote }}}
