@@ -261,7 +261,7 @@ def zeros() -> Iterator[bytes]:
 
 
 def memory_of_gateways(*, from_now_on: bool = False) -> int:
-    """The most that the processes in the gateway's pods have held, in bytes; `from_now_on` forgets what was."""
+    """The most that the processes in the gateway's pods have held, in bytes."""
     component = "app.kubernetes.io/component=gateway"
     names = "jsonpath={range .items[*].spec.containers[*]}{.name} {end}"
     containers = kubectl("-n", SYSTEM, "get", "pods", "-l", component, "-o", names).stdout.split()
