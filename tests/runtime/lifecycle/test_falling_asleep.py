@@ -55,15 +55,15 @@ async def test_a_sandbox_in_which_nobody_works_sleeps_and_says_why(sleepy: Sleep
 
 
 async def test_a_request_in_flight_keeps_it_awake_and_is_answered(sleepy: Sleepy) -> None:
-    sleeper = sleepy(sleep_after=0.3)
+    sleeper = sleepy()
     async with client(sleeper.runtime) as http:
-        assert (await execute(http, "sleep 2; echo done"))["stdout"] == "done\n"
+        assert (await execute(http, "sleep 3; echo done"))["stdout"] == "done\n"
     assert (await asleep(sleeper))["reason"] == "idle"
 
 
 async def test_a_stream_in_flight_keeps_it_awake_to_its_end(sleepy: Sleepy) -> None:
-    sleeper = sleepy(sleep_after=0.3)
-    body = {"command": "sleep 2; echo done"}
+    sleeper = sleepy()
+    body = {"command": "sleep 3; echo done"}
     async with client(sleeper.runtime) as http, http.post("/api/execute/stream", json=body) as response:
         assert b'"complete"' in await response.read()
     assert (await asleep(sleeper))["reason"] == "idle"
