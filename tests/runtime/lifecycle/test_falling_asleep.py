@@ -98,7 +98,7 @@ async def test_a_quiet_process_in_the_background_keeps_nobody_awake(sleepy: Slee
 
 
 async def test_a_process_that_works_keeps_it_awake_until_it_is_done(sleepy: Sleepy) -> None:
-    sleeper = sleepy(sleep_after=0.5)
+    sleeper = sleepy()
     async with client(sleeper.runtime) as http:
         await execute(http, "timeout 4 sh -c 'while :; do :; done' >/dev/null 2>&1 &")
         busy = 0
@@ -113,13 +113,13 @@ async def test_a_process_that_works_keeps_it_awake_until_it_is_done(sleepy: Slee
 
 
 async def test_a_lease_keeps_it_awake_until_it_is_given_back(sleepy: Sleepy) -> None:
-    sleeper = sleepy(sleep_after=0.3)
+    sleeper = sleepy()
     async with client(sleeper.runtime) as http:
         lease = {"seconds": 600, "holder": "gateway-1"}
         found = await ask(http, "POST", "/api/lifecycle/lease", lease)
         assert [each["holder"] for each in found["activity"]["leases"]] == ["gateway-1"]
         assert found["secondsLeft"] > 500
-        await asyncio.sleep(1)
+        await asyncio.sleep(2)
         found = await ask(http, "GET", "/api/lifecycle")
         assert found["awakeBecause"] == ["leases"]
         await ask(http, "POST", "/api/lifecycle/lease", lease | {"seconds": 0})
