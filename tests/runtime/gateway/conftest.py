@@ -9,6 +9,7 @@ import uvloop
 
 from tests.support.gateway_api_server import sandbox
 from tests.support.gateway_harness import Harness, harness
+from tests.support.haproxy import World, world
 
 
 def pytest_asyncio_loop_factories(
@@ -36,3 +37,10 @@ async def hello(gateway: Harness) -> Harness:
     """A gateway and a sandbox `hello` that is ready; the test brings the runtime."""
     await gateway.api.put(sandbox("hello"))
     return gateway
+
+
+@pytest_asyncio.fixture
+async def fast() -> AsyncIterator[World]:
+    """A real HAProxy on loopback, with what steers it."""
+    async with world() as built:
+        yield built

@@ -4,22 +4,14 @@ import asyncio
 import contextlib
 import resource
 import socket
-from collections.abc import AsyncIterator
 
 import pytest
-import pytest_asyncio
 from sandpod_gateway.fastpath import path
 
 from tests.support.haproxy import HOST, World, until, world
 
 SOON = 10.0
 IDLE, SOURCES = 10_000, 10
-
-
-@pytest_asyncio.fixture
-async def fast() -> AsyncIterator[World]:
-    async with world() as built:
-        yield built
 
 
 async def test_one_source_cannot_take_all_connections() -> None:

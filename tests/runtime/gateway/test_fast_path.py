@@ -19,12 +19,6 @@ SOON = 10.0
 
 
 @pytest_asyncio.fixture
-async def fast() -> AsyncIterator[World]:
-    async with world() as built:
-        yield built
-
-
-@pytest_asyncio.fixture
 async def brief() -> AsyncIterator[World]:
     async with world(lease_seconds=BRIEF_LEASE) as built:
         yield built

@@ -5,20 +5,12 @@ with their names.
 import asyncio
 import re
 import time
-from collections.abc import AsyncIterator
 
 import pytest
-import pytest_asyncio
 
 from tests.support.haproxy import HOST, World, until, world
 
 SOON = 10.0
-
-
-@pytest_asyncio.fixture
-async def fast() -> AsyncIterator[World]:
-    async with world() as built:
-        yield built
 
 
 async def test_a_host_is_read_without_its_port_and_in_any_case(fast: World) -> None:
