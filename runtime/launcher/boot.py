@@ -1,4 +1,4 @@
-"""The first code of ours in a sandbox: makes modules come out of one file, then runs the runtime as `-m`.
+"""The first code of ours in a sandbox: makes modules come out of one file, then runs the runtime.
 
 The runtime's start imports 300 modules. Looking for them in directories and opening each is a tenth of that
 time, and a directory of many files is what an init container takes longest to copy. assemble.py makes it.
@@ -64,6 +64,6 @@ if __name__ == "__main__":
     library = f"{sys.prefix}/lib/python{sys.version_info.major}.{sys.version_info.minor}"
     # After the built-in and the frozen modules, before directories.
     sys.meta_path.insert(2, Bundle(f"{sys.prefix}/lib/modules", library=library))
-    import runpy
+    from sandpod_runtime.__main__ import main
 
-    runpy.run_module("sandpod_runtime", run_name="__main__", alter_sys=True)
+    sys.exit(main())

@@ -28,9 +28,19 @@ def main() -> int:
     except options.OptionsError as error:
         sys.stderr.write(f"sandpod-runtime: {error}\n")
         return 2
+    from sandpod_runtime import hardening, listening
+
+    open_files = hardening.prepare_files()
+    hardening.harden()
+    try:
+        sockets = listening.listeners(chosen)
+    except OSError as error:
+        sys.stderr.write(f"sandpod-runtime: cannot listen on port {chosen.port}: {error}\n")
+        return 1
+    # Nine tenths of the start are these imports.
     from sandpod_runtime import server
 
-    return server.run(chosen, isolation=isolation)
+    return server.run(chosen, sockets=sockets, open_files=open_files, isolation=isolation)
 
 
 if __name__ == "__main__":

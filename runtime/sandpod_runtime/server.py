@@ -11,18 +11,18 @@ import signal
 import socket
 from typing import TYPE_CHECKING
 
-from sandpod_runtime import __version__, environment, hardening, log
+from sandpod_runtime import __version__, environment, log
 from sandpod_runtime.assembly import Parts, beginning, ending, router, sleeper
 from sandpod_runtime.connection import ControlServer, Crowd, most_connections
 from sandpod_runtime.door import Door
 from sandpod_runtime.gate import Gate
 from sandpod_runtime.lifecycle.life import Reason
+from sandpod_runtime.listening import BACKLOG
 from sandpod_runtime.options import Options
 
 if TYPE_CHECKING:
     from sandpod_runtime.strict.isolation import Isolation
 
-_BACKLOG = 512
 # How many are accepted at a time. asyncio reports a lack of descriptors once for each of them.
 _ACCEPTED_AT_ONCE = 8
 # As a shell calls an end by SIGTERM. If all containers of a pod that it evicts end with 0, the kubelet
@@ -34,7 +34,9 @@ _FAREWELL_SECONDS = 0.3
 logger = logging.getLogger(__name__)
 
 
-def run(options: Options, *, isolation: "Isolation | None" = None) -> int:
+def run(
+    options: Options, *, sockets: list[socket.socket], open_files: int | None, isolation: "Isolation | None"
+) -> int:
     """Returns the exit code. `isolation` is None where nobody asked for more than the container's."""
     log.configure(options.log_level)
     image = environment.original()
@@ -42,35 +44,10 @@ def run(options: Options, *, isolation: "Isolation | None" = None) -> int:
         image |= isolation.variables(image)
         if isolation.reason is not None:
             logger.warning("commands are not isolated", extra={"reason": isolation.reason})
-    open_files = hardening.prepare_files()
-    hardening.harden()
-    try:
-        sockets = listeners(options)
-    except OSError as error:
-        logger.error("cannot listen", extra={"port": options.port, "reason": str(error)})
-        return 1
     reason = asyncio.run(
         serve(options, isolation=isolation, image=image, open_files=open_files, sockets=sockets)
     )
     return _TERMINATED if reason == "terminated" else 0
-
-
-def listeners(options: Options) -> list[socket.socket]:
-    """All addresses of both families, or with --insecure the two loopback ones."""
-    if not options.insecure:
-        if socket.has_dualstack_ipv6():
-            return [
-                socket.create_server(
-                    ("::", options.port), family=socket.AF_INET6, dualstack_ipv6=True, backlog=_BACKLOG
-                )
-            ]
-        return [socket.create_server(("0.0.0.0", options.port), backlog=_BACKLOG)]
-    first = socket.create_server(("127.0.0.1", options.port), backlog=_BACKLOG)
-    try:
-        port = first.getsockname()[1]
-        return [first, socket.create_server(("::1", port), family=socket.AF_INET6, backlog=_BACKLOG)]
-    except OSError:
-        return [first]  # no IPv6 here
 
 
 async def serve(
@@ -99,7 +76,7 @@ async def serve(
     listening: list[asyncio.Server] = []
     for each in sockets:
         listening.append(await loop.create_server(server, sock=each, backlog=_ACCEPTED_AT_ONCE))
-        each.listen(_BACKLOG)  # asyncio has lowered the kernel's queue to its own number
+        each.listen(BACKLOG)  # asyncio has lowered the kernel's queue to its own number
     # What the imports made stays for good: the collector need not look at it again.
     gc.freeze()
     gc.enable()

@@ -199,3 +199,16 @@ def test_a_port_that_is_taken_is_said_in_one_line(unbound: Runtime) -> None:
     assert done.returncode == 1
     assert "cannot listen" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_it_listens_before_it_imports_what_takes_long() -> None:
+    """Whoever asks in the meantime waits in the kernel's queue, instead of being refused."""
+    code = """if True:
+        import sys
+        from sandpod_runtime import __main__, listening
+        sys.argv[1:] = ["--insecure", "--port", "0"]
+        listening.listeners = lambda _: sys.exit("late" if {"asyncio", "aiohttp"} & {*sys.modules} else 0)
+        __main__.main()
+    """
+    done = subprocess.run([sys.executable, "-I", "-c", code], capture_output=True, timeout=20, check=False)
+    assert done.returncode == 0, done.stderr

@@ -93,6 +93,18 @@ def test_modules_are_imported_from_the_bundle(library: Path) -> None:
     assert package.__path__ == [f"{library}/library/bundled_package"]
 
 
+def test_of_aiohttp_itself_no_more_goes_in_than_its_version(tmp_path: Path) -> None:
+    (tmp_path / "__init__.py").write_text('__version__ = "3.1"\n\nfrom .client import ClientSession\n')
+    assert assemble.source_of("aiohttp", tmp_path / "__init__.py") == b'__version__ = "3.1"'
+    assert b"ClientSession" in assemble.source_of("another", tmp_path / "__init__.py")
+
+
+def test_an_aiohttp_that_tells_its_version_in_another_way_stops_the_build(tmp_path: Path) -> None:
+    (tmp_path / "__init__.py").write_text("from .about import __version__\n")
+    with pytest.raises(SystemExit, match="has no line like"):
+        assemble.source_of("aiohttp", tmp_path / "__init__.py")
+
+
 def test_code_says_where_its_source_lies_in_the_image(library: Path) -> None:
     part = importlib.import_module("bundled_package.part")
     assert part.fail.__code__.co_filename == "/somewhere/bundled_package/part.py"
