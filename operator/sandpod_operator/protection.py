@@ -4,6 +4,7 @@ gone with the last of them. Which pods it protects, their label says. docs/netwo
 
 import asyncio
 import logging
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
@@ -104,6 +105,8 @@ class Protection:
         # None until the first list: before it, nothing is known to be missing.
         self._found: dict[str, Found] | None = None
         self._touched: set[str] = set()
+        # Namespaces that would not have it: a quota, a webhook. They keep no other waiting.
+        self._refused: set[str] = set()
         self._wake = asyncio.Event()
 
     def touch(self, namespace: str, *, gone: bool = False) -> None:
@@ -115,26 +118,29 @@ class Protection:
         self._wake.set()
 
     async def run(self) -> None:
-        pause, relist = FIRST_RETRY, self._clock()
+        pause, relist, retry = FIRST_RETRY, self._clock(), math.inf
         while True:
             if not self._synced():
                 await asyncio.sleep(SETTLING)
                 continue
-            failure: ApiError | None = None
+            now, listed = self._clock(), True
             try:
-                if self._clock() >= relist:
+                if now >= relist:
                     await self.look()
-                    relist = self._clock() + RELIST
-                failure = await self.settle()
+                    relist = now + RELIST
+                failure = await self.settle(again=now >= retry)
             except ApiError as error:
-                failure = self._failed(error)
-            if failure is None:
-                pause = FIRST_RETRY
-                await self._wait(relist - self._clock())
+                failure, listed = self._failed(error), False
+            if failure is not None:
+                seconds = max(pause, failure.retry_after or 0.0)
+                log.warning("the protection from drains is tried again in %.0f s: %s", seconds, failure)
+                retry, pause = now + seconds, min(pause * 2, LONGEST_RETRY)
+            elif not self._refused:
+                retry, pause = math.inf, FIRST_RETRY
+            if listed:
+                await self._wait(min(relist, retry) - self._clock())
             else:
-                log.warning("the protection from drains is tried again in %.0f s: %s", pause, failure)
-                await asyncio.sleep(max(pause, failure.retry_after or 0.0))
-                pause = min(pause * 2, LONGEST_RETRY)
+                await asyncio.sleep(retry - self._clock())
 
     async def look(self) -> None:
         """Take stock: what is there, and where it might be missing."""
@@ -142,20 +148,22 @@ class Protection:
         self._found = {each["metadata"]["namespace"]: facts(each) for each in answer["items"]}
         self._touched.update(self._found, self._inhabited())
 
-    async def settle(self) -> ApiError | None:
-        """Bring every namespace that was touched to where it should be. One that refuses (a quota, a webhook)
-        keeps no other waiting, and stays touched.
+    async def settle(self, *, again: bool = True) -> ApiError | None:
+        """Bring every namespace that was touched to where it should be, and those that have refused if it is
+        to be tried `again`.
         """
         if self._found is None:
             await self.look()
         failure: ApiError | None = None
-        touched, self._touched = self._touched, set()
+        due = self._touched | self._refused if again else self._touched - self._refused
+        self._touched = set()
         inhabited = self._inhabited()
-        for namespace in sorted(touched):
+        for namespace in sorted(due):
+            self._refused.discard(namespace)
             try:
                 await self._put_right(namespace, wanted=namespace in inhabited)
             except ApiError as error:
-                self._touched.add(namespace)
+                self._refused.add(namespace)
                 failure = self._failed(error)
         return failure
 

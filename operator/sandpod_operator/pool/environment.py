@@ -119,7 +119,8 @@ class Reader:
             found = _environment(spec, dict(zip(places, texts, strict=True)), subject=subject, now=now)
         self._kept.pop(key, None)
         self._kept[key] = found
-        while len(self._kept) > MOST_KEPT:
+        # Those of sandboxes that were deleted before the bind, too.
+        while len(self._kept) > MOST_KEPT or now - next(iter(self._kept.values())).read_at > GOOD_FOR:
             self._kept.popitem(last=False)
 
     async def _read(self, namespace: str, place: Place) -> Text | None:

@@ -282,6 +282,33 @@ async def test_a_namespace_that_refuses_keeps_no_other_waiting(cluster: Cluster)
     assert cluster.protected == ["team", "crowded"]
 
 
+async def test_what_one_namespace_refuses_makes_a_new_one_wait_for_nothing(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(protection, "SETTLING", 0.0)
+    # Longer than the test may take
+    monkeypatch.setattr(protection, "FIRST_RETRY", 3600.0)
+
+    def refuse(_: int, call: str) -> None:
+        if call.startswith("POST") and "/crowded/" in call:
+            raise Forbidden(403, "Forbidden", "exceeded quota: count/poddisruptionbudgets.policy=0")
+
+    cluster.api.before = refuse
+    cluster.come("crowded", "one")
+    running = asyncio.create_task(cluster.protection.run())
+    for _ in range(50):
+        await asyncio.sleep(0)
+    assert cluster.metrics.errors.value(part="drain protection", reason="Forbidden") == 1
+    cluster.come("crowded", "two")
+    cluster.come("team", "one")
+    for _ in range(50):
+        await asyncio.sleep(0)
+    running.cancel()
+
+    assert cluster.protected == ["team"]
+    assert cluster.metrics.errors.value(part="drain protection", reason="Forbidden") == 1
+
+
 async def test_in_a_namespace_that_is_going_nothing_is_protected_any_more(cluster: Cluster) -> None:
     def refuse(_: int, call: str) -> None:
         causes = {"causes": [{"reason": "NamespaceTerminating"}]}

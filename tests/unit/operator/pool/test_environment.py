@@ -10,6 +10,7 @@ from sandpod_crds.models import SandboxSpec
 from sandpod_operator.objects import Json
 from sandpod_operator.observations import Key
 from sandpod_operator.pool.environment import (
+    GOOD_FOR,
     Place,
     Reader,
     Unusable,
@@ -150,6 +151,16 @@ async def test_an_environment_is_of_one_sandbox_and_one_spec() -> None:
 
     reader.drop(key)
     assert reader.get(key) is None
+
+
+async def test_what_no_bind_has_taken_is_forgotten() -> None:
+    reader = Reader(cluster=Api(now=lambda: NOW))
+    await reader.read(Key("team", "deleted"), spec(), subject="", now=NOW)
+
+    await reader.read(Key("team", "next"), spec(), subject="", now=NOW + GOOD_FOR * 2)
+
+    assert reader.get(Key("team", "deleted")) is None
+    assert reader.get(Key("team", "next")) is not None
 
 
 async def test_only_so_many_environments_are_kept() -> None:
