@@ -9,6 +9,7 @@ from enum import StrEnum
 from sandpod_crds.models import Sandbox, SandboxStatus
 from sandpod_crds.names import ANNOTATION_WAKE, Phase
 
+from .reasons import Reason
 from .series import Counter, Histogram, Series
 from .status import ready_reason
 from .times import parse_time
@@ -16,6 +17,8 @@ from .times import parse_time
 START_SECONDS = (0.05, 0.1, 0.2, 0.3, 0.5, 0.75, 1, 1.5, 2, 3, 5, 10, 20, 30, 60, 120, 300, 600)
 # Starts under way whose beginning is remembered. Those that end in a deletion are pushed out by later ones.
 MOST_BEGUN = 10_000
+# A wake that was asked for in the moment of falling asleep waits for that first.
+LONGEST_DRAIN = timedelta(seconds=60)
 # A creationTimestamp has no fraction: the creation was at most so much later.
 FRACTION = timedelta(seconds=1)
 
@@ -41,11 +44,13 @@ class Change:
 
 
 def change(*, old: SandboxStatus, new: SandboxStatus) -> Change:
-    lost = (new.restarts or 0) > (old.restarts or 0) or (new.start_failures or 0) > (old.start_failures or 0)
+    failed = (new.start_failures or 0) > (old.start_failures or 0) and ready_reason(new) != Reason.REPLACED
+    lost = failed or (new.restarts or 0) > (old.restarts or 0)
     slept = new.phase == Phase.ASLEEP and old.phase != Phase.ASLEEP
     return Change(
         asleep_for=new.sleep_reason or "" if slept else None,
-        woken=old.phase == Phase.ASLEEP and new.phase != Phase.ASLEEP,
+        # Also one that was wanted again while it was on its way to sleep.
+        woken=(new.wakes or 0) > (old.wakes or 0),
         started=new.started_at is not None and (new.started_at, new.pod_uid) != (old.started_at, old.pod_uid),
         lost_for=ready_reason(new) if lost else None,
     )
@@ -114,6 +119,6 @@ def _woken_at(sandbox: Sandbox, *, now: datetime) -> datetime:
     except ValueError:
         return now
     asleep_since = sandbox.status.asleep_since
-    if asked.tzinfo is None or asleep_since is None:
+    if asked.tzinfo is None:
         return now
-    return min(max(asked, asleep_since), now)
+    return min(max(asked, asleep_since or now - LONGEST_DRAIN), now)

@@ -71,6 +71,15 @@ def test_every_alert_has_a_runbook_and_every_runbook_an_alert() -> None:
     assert {page.stem for page in RUNBOOKS.glob("Sandpod*.md")} == named
 
 
+def test_the_runbook_of_stuck_sandboxes_has_the_reasons_that_call_for_it() -> None:
+    (alert,) = (alert for alert in alerts() if alert["alert"] == "SandpodSandboxesStuck")
+    told = re.search(r'reason=~"([^"]+)"', alert["expr"])
+    remedies = re.findall(r"^- (.+?):", (RUNBOOKS / "SandpodSandboxesStuck.md").read_text(), re.MULTILINE)
+
+    assert told is not None
+    assert set(told[1].split("|")) == set(re.findall(r"`(\w+)`", " ".join(remedies)))
+
+
 @pytest.mark.parametrize("section", ["## What it means", "## How to look", "## What to do"])
 def test_every_runbook_says_what_it_means_how_to_look_and_what_to_do(section: str) -> None:
     pages = sorted(RUNBOOKS.glob("Sandpod*.md"))

@@ -77,13 +77,36 @@ def test_a_start_with_a_pod_out_of_a_pool_is_a_warm_one(progress: Progress) -> N
 )
 def test_a_wake_counts_from_its_request(progress: Progress, wake: str, took: float) -> None:
     asleep = sandbox(wake=wake, phase="Asleep", asleepSince="2026-01-02T03:04:03Z")
-    progress.record(asleep, status(phase="Starting"), now=NOW)
+    progress.record(asleep, status(phase="Starting", wakes=1), now=NOW)
     progress.record(
-        sandbox(wake=wake, phase="Starting"), status(**running()), now=NOW + timedelta(seconds=0.5)
+        sandbox(wake=wake, phase="Starting", wakes=1),
+        status(**running(wakes=1)),
+        now=NOW + timedelta(seconds=0.5),
     )
 
     assert seconds(progress, "wake") == pytest.approx(took)
     assert progress.wakes.value() == 1
+
+
+def test_a_wake_in_the_moment_of_falling_asleep_is_one_too(progress: Progress) -> None:
+    awake = sandbox(wake="2026-01-02T03:04:04.250Z", **running())
+    progress.record(awake, status(phase="Starting", wakes=1), now=NOW)
+    progress.record(
+        sandbox(phase="Starting", wakes=1),
+        status(**running("p-2", wakes=1)),
+        now=NOW + timedelta(seconds=0.5),
+    )
+
+    assert seconds(progress, "wake") == pytest.approx(1.5)
+    assert progress.wakes.value() == 1
+
+
+def test_a_pod_that_a_changed_spec_replaces_is_no_loss(progress: Progress) -> None:
+    progress.record(
+        sandbox(phase="Starting"), status(**lost("Replaced", phase="Pending", startFailures=1)), now=NOW
+    )
+
+    assert progress.losses.value() == 0
 
 
 def test_falling_asleep_is_counted_once_and_by_reason(progress: Progress) -> None:
