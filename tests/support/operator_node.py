@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from sandpod_crds.names import SANDBOX_CONTAINER
-from sandpod_operator.objects import Json, entries, uid_of
+from sandpod_operator.objects import Json, entries, section, uid_of
 from sandpod_operator.times import format_time
 
 from tests.support.operator_runtime import Runtime
@@ -29,6 +29,15 @@ def run_it(world: "World", pod: Json) -> None:
     status = {"phase": "Running", "podIP": "10.1.0.7", "containerStatuses": container(pod, state)}
     assign(world, pod, {**status, "conditions": conditions})
     world.runtimes[uid_of(pod)] = Runtime()
+
+
+def strand_it(world: "World", pod: Json) -> None:
+    """It gets a node, which never makes its container and does not say why."""
+    if not section(pod, "spec").get("nodeName"):
+        condition = {"type": "PodScheduled", "status": "True", "lastTransitionTime": format_time(world.now())}
+        state = {"waiting": {"reason": "ContainerCreating"}}
+        containers = container(pod, state)
+        assign(world, pod, {"phase": "Pending", "conditions": [condition], "containerStatuses": containers})
 
 
 def run_it_deaf(world: "World", pod: Json) -> None:

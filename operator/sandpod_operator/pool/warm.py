@@ -20,6 +20,9 @@ from ..times import SKEW, parse_time, still_to_come
 STABLE = timedelta(seconds=60)
 # So long it is kept then, for whoever looks at its log, and nothing takes its place.
 HELD = timedelta(seconds=60)
+# A node that has not brought a pod to run within so long, and does not say why, may never do so. A large
+# image takes minutes, and another pod would pull it from the beginning.
+LONGEST_WAY = timedelta(minutes=15)
 # Pods whose objects were read
 MOST_REMEMBERED = 4096
 
@@ -84,7 +87,7 @@ class WarmPod:
         overdue = self._overdue_at(start_timeout=start_timeout)
         if overdue is None:
             return Use.STARTING
-        longest = timedelta(seconds=start_timeout) + SKEW
+        longest = max(timedelta(seconds=start_timeout), LONGEST_WAY) + SKEW
         return Use.STARTING if still_to_come(overdue, now=now, within=longest) is not None else Use.USELESS
 
     def look_again_at(self, *, now: datetime, min_ready_age: float, start_timeout: float) -> datetime | None:
@@ -98,15 +101,17 @@ class WarmPod:
         return due if due is not None else self._overdue_at(start_timeout=start_timeout)
 
     def _overdue_at(self, *, start_timeout: float) -> datetime | None:
-        """When a running pod that is not ready has had its time. One that was ready before gets it
-        anew: on a node that has no CPU to spare for the kubelet's questions, another pod would do no better.
+        """When a pod that is not ready has had its time. One that was ready before gets it anew: on a node
+        that has no CPU to spare for the kubelet's questions, another pod would do no better.
         """
-        since = self.facts.running_since
-        if since is None:
-            return None
-        unready = self.facts.unready_since
-        since = max(since, parse_time(unready)) if unready else since
-        return since + timedelta(seconds=start_timeout)
+        found, longest = self.facts, timedelta(seconds=start_timeout)
+        if found.running_since is None:
+            stuck = found.node is not None and found.obstacle is None
+            return found.under_way_since + max(longest, LONGEST_WAY) if stuck else None
+        since = found.running_since
+        if found.unready_since:
+            since = max(since, parse_time(found.unready_since))
+        return since + longest
 
 
 def warm_pod(obj: Json) -> WarmPod:

@@ -1,8 +1,9 @@
 """How a pool keeps its pods: failures, changes of the template, scaling."""
 
 from sandpod_crds.errors import Forbidden, Unavailable
+from sandpod_operator.objects import Json, uid_of
 
-from tests.support.operator_node import crash_it, run_it
+from tests.support.operator_node import crash_it, run_it, strand_it
 from tests.support.operator_world import World
 from tests.support.pool_world import (
     PODS_PATH,
@@ -36,6 +37,27 @@ async def test_a_template_that_crashes_is_no_hot_loop() -> None:
     world.kubelet = run_it
     await world.wait(90)
     assert condition(world, "Ready") == ("True", "AllReady")
+
+
+async def test_pods_that_their_node_never_brings_to_run_are_replaced() -> None:
+    world = World()
+    stranded: set[str] = set()
+
+    def strand_the_first(world: World, pod: Json) -> None:
+        if len(stranded) < 4:
+            stranded.add(uid_of(pod))
+        strand = uid_of(pod) in stranded
+        (strand_it if strand else run_it)(world, pod)
+
+    world.kubelet = strand_the_first
+    put_pool(world, replicas=4)
+    await world.wait(600)
+    assert condition(world, "Ready") == ("False", "Filling")
+
+    await world.wait(600)
+
+    assert condition(world, "Ready") == ("True", "AllReady")
+    assert stranded.isdisjoint(uid_of(pod) for pod in waiting(world))
 
 
 async def test_a_refused_pod_is_tried_ever_more_slowly() -> None:
