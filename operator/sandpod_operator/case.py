@@ -204,9 +204,10 @@ class Case(Questions):
     @property
     def which_lifetime(self) -> str:
         """That has come to its end by then."""
-        lifetime = self.spec.lifetime
-        asleep = self.draft.asleep_since is not None and lifetime is not None and lifetime.delete_after_asleep
-        return "lifetime.deleteAfterAsleep is over." if asleep else "lifetime.maxAge is over."
+        lifetime, born = self.spec.lifetime, self.sandbox.metadata.creation_timestamp
+        end = _later(born, lifetime.max_age) if lifetime is not None else None
+        old = end is not None and end <= self.now
+        return "lifetime.maxAge is over." if old else "lifetime.deleteAfterAsleep is over."
 
     def _verdicts(self) -> Iterable[Verdict]:
         before = {condition.type: condition for condition in self.status.conditions}
@@ -219,7 +220,11 @@ class Case(Questions):
         yield preview_verdict(self, before=before.get(ConditionType.PREVIEW_READY))
         earlier = before.get(ConditionType.WORKSPACE_READY)
         found = workspace_verdict(self, before=earlier)
-        if found.reason in WORTH_AN_EVENT and earlier is not None and earlier.reason != found.reason:
+        # A warm pod is told of with the first status that there is.
+        is_news = earlier.reason != found.reason if earlier is not None else self.pod is not None
+        # As the obstacle of a start it may have been told already.
+        told = any(each.reason == found.reason for each in self._notices)
+        if found.reason in WORTH_AN_EVENT and is_news and not told:
             self.tell(found.reason, found.message)
         yield found
         of_pod = isolation_of_pod(self.spec, isolation=self.draft.isolation)

@@ -28,13 +28,14 @@ from .kinds import SANDBOX
 from .observations import Errand, Outcome
 from .permission import ask_permission
 from .plan import Ask, Plan, Tone, Verb, Write
+from .pods import PodFacts
 from .pool.claim import Reading
 from .pool.take import end_of_patience, environment_of, take_a_warm_pod
 from .reasons import Reason
 from .settings import Installation
 from .situation import Situation
 from .times import SKEW
-from .workspace import make_the_workspace, tend_the_workspace, tied_volume, volume_is_coming
+from .workspace import make_the_workspace, tend_the_workspace, volume_is_coming, volume_obstacle
 
 # After so long, a start that is still under way is worth a word.
 SLOW = timedelta(seconds=60)
@@ -145,7 +146,7 @@ def name_the_obstacle(case: Case) -> Plan | None:
     if pod.obstacle.reason is Reason.UNSCHEDULABLE and volume_is_coming(case):
         # The scheduler looks again by itself as soon as the volume is there.
         return None
-    reason, detail = tied_volume(case, pod.obstacle) or (pod.obstacle.reason, pod.obstacle.message)
+    reason, detail = volume_obstacle(case, pod.obstacle) or (pod.obstacle.reason, pod.obstacle.message)
     case.draft.mark_obstructed(pod, image=case.image, reason=reason, detail=detail)
     case.draft.observe_wake(case.wake)
     if case.draft.ready_reason != reason:
@@ -193,11 +194,17 @@ def wait_for_the_runtime(case: Case) -> Plan | None:
     if case.was_setting_up:
         # Of an operator that was started again, the runtime has to hear once more. Its setup goes on.
         return case.settle(ask=ask)
-    if reason is Reason.STARTING and pod.cold:
-        reason = Reason.STARTING_COLD
-    case.draft.mark_starting(pod, image=case.image, reason=reason, detail=pod.cold)
+    _tell_how_it_starts(case, pod, reason)
     case.take_up_the_wake()
     return case.settle(ask=ask, look_again_at=look_again_at)
+
+
+def _tell_how_it_starts(case: Case, pod: PodFacts, reason: Reason) -> None:
+    if reason is Reason.STARTING and pod.cold:
+        reason = Reason.STARTING_COLD
+    if reason is Reason.STARTING_SLOWLY and case.draft.ready_reason != reason:
+        case.tell(reason, case.sentence(reason))
+    case.draft.mark_starting(pod, image=case.image, reason=reason, detail=pod.cold)
 
 
 def _end_of_start(case: Case, *, since: datetime) -> datetime | None:
@@ -237,8 +244,8 @@ def keep_it_running(case: Case) -> Plan | None:
     case.draft.mark_running(pod, answer=bind, image=case.image, setup=setup.setup if setup else None)
     if bind is not None:
         case.fulfil_the_wake()
-        if pod.claimed_at is None:
-            # Not of a claim: many come at a time, and each is told by its status.
+        if pod.claimed_at is None and (case.status.wakes or case.status.restarts):
+            # The first start is told by the status alone: it is the one that comes in storms.
             case.tell(Reason.STARTED, f"The runtime answers in the pod {pod.name}.", tone=Tone.NORMAL)
     elif not pod.node_responds and case.draft.ready_reason != Reason.NODE_NOT_RESPONDING:
         lost = Reason.NODE_NOT_RESPONDING

@@ -64,6 +64,7 @@ class Reason(StrEnum):
     CLAIM_LOST = "ClaimLost"
     CLAIM_DELETED = "ClaimDeleted"
     CLAIM_MISSING = "ClaimMissing"
+    CLAIM_NOT_FOUND = "ClaimNotFound"
     WORKSPACE_AT_NEXT_START = "AtNextStart"
     EARLIER_CLAIM = "EarlierClaim"
     CLAIM_TAKEN = "ClaimTaken"
@@ -213,6 +214,8 @@ SENTENCES: Final[dict[Reason, str]] = {
     Reason.CLAIM_DELETED: "The PersistentVolumeClaim {word} is being deleted, and its files are lost as "
     "soon as no pod uses it, at the latest when the sandbox sleeps. Copy what you need elsewhere before.",
     Reason.CLAIM_MISSING: "There is no PersistentVolumeClaim {word}; the next start makes an empty one.",
+    Reason.CLAIM_NOT_FOUND: "There is no PersistentVolumeClaim {word} in this namespace. Create it, or "
+    "correct spec.workspace.claimName; the sandbox starts as soon as it is there.",
     Reason.WORKSPACE_AT_NEXT_START: "The pod {word} was made before the workspace was asked for, and its "
     "files and sessions are lost when it ends. The next start has the workspace; to start now: kubectl "
     "delete pod {word} -n {namespace}.",

@@ -36,6 +36,7 @@ WORTH_AN_EVENT = frozenset(
         Reason.CLAIM_LOST,
         Reason.CLAIM_DELETED,
         Reason.CLAIM_MISSING,
+        Reason.CLAIM_NOT_FOUND,
         Reason.CANNOT_GROW,
         Reason.DISK_FULL,
         Reason.UNWRITABLE,
@@ -45,6 +46,8 @@ WORTH_AN_EVENT = frozenset(
 
 # In the scheduler's words, of this version of Kubernetes and of earlier ones.
 _NOT_THERE = re.compile(r"volume('s)? node affinity", re.IGNORECASE)
+_NO_CLAIM = re.compile(r'persistentvolumeclaim "(?P<name>[^"]+)" not found', re.IGNORECASE)
+_NO_VOLUME = re.compile(r"unbound (immediate )?persistentvolumeclaim", re.IGNORECASE)
 
 
 def tend_the_workspace(case: "Case") -> Plan | None:
@@ -136,13 +139,20 @@ def _end_of_provisioning(claim: ClaimFacts, case: "Case") -> datetime | None:
     return case.still_to_come(claim.created_at + PROVISIONED_WITHIN, within=PROVISIONED_WITHIN + SKEW)
 
 
-def tied_volume(case: "Case", obstacle: Trouble) -> tuple[Reason, str] | None:
-    """What keeps the pod waiting is where its volume is: which, and of which node as far as that is told."""
-    if obstacle.reason is not Reason.UNSCHEDULABLE or not _NOT_THERE.search(obstacle.message):
+def volume_obstacle(case: "Case", obstacle: Trouble) -> tuple[Reason, str] | None:
+    """What keeps the pod waiting is its volume: there is none, or it is of a node that takes no pods."""
+    name, claim = case.claim_name, case.claim
+    if name is None or obstacle.reason is not Reason.UNSCHEDULABLE:
         return None
-    node = case.claim.node if case.claim is not None else ""
-    made_for = f", made for the node {node}" if node else ""
-    return Reason.VOLUME_ELSEWHERE, f"PersistentVolumeClaim {case.claim_name}{made_for}: {obstacle.message}"
+    if _NOT_THERE.search(obstacle.message):
+        made_for = f", made for the node {claim.node}" if claim is not None and claim.node else ""
+        return Reason.VOLUME_ELSEWHERE, f"PersistentVolumeClaim {name}{made_for}: {obstacle.message}"
+    # A podTemplate may name other claims; of those that nobody has labelled, only the scheduler knows.
+    missing = _NO_CLAIM.search(obstacle.message)
+    if missing is not None and missing["name"] == name:
+        return Reason.CLAIM_NOT_FOUND, name
+    unbound = claim is None or claim.phase == "Pending"
+    return (Reason.CLAIM_PENDING, name) if unbound and _NO_VOLUME.search(obstacle.message) else None
 
 
 def _scratch(case: "Case") -> Verdict:
@@ -183,9 +193,10 @@ def _claim_trouble(case: "Case", workspace: Workspace) -> Verdict | None:
     if case.holder is not None:
         return _bad(Reason.CLAIM_IN_USE, case.holder, case)
     if claim is None:
-        # A claim that is somebody else's is not watched, and one in use cannot go.
-        gone = case.pod is None and workspace.claim_name is None
-        return _bad(Reason.CLAIM_MISSING, name, case) if gone else None
+        if workspace.claim_name is not None:
+            return _trouble_of_a_named_claim(case)
+        # One in use cannot go.
+        return _bad(Reason.CLAIM_MISSING, name, case) if case.pod is None else None
     if _is_kept_for_another(claim, case):
         return _bad(Reason.CLAIM_TAKEN, _kept_for(claim), case)
     if claim.phase == "Lost":
@@ -199,6 +210,13 @@ def _claim_trouble(case: "Case", workspace: Workspace) -> Verdict | None:
     # Bound while the first pod is on its way: the write that says Running says that too.
     on_its_way = case.pod is not None and volume_is_coming(case)
     return _bad(Reason.PROVISIONING, name, case) if on_its_way else None
+
+
+def _trouble_of_a_named_claim(case: "Case") -> Verdict | None:
+    """It is somebody else's and not watched: what is known of it is whether a pod can have it."""
+    obstacle = case.pod.obstacle if case.pod is not None and not case.alive else None
+    found = volume_obstacle(case, obstacle) if obstacle is not None else None
+    return _bad(*found, case) if found is not None else None
 
 
 def _setup_trouble(case: "Case") -> Verdict | None:

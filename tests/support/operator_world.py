@@ -357,8 +357,12 @@ class World:
 
     def fall_asleep(self, pod_uid: str, *, reason: str = "idle", detail: str = "") -> None:
         """The runtime has decided, saved, and exits."""
-        path, pod = next((p, o) for p, o in self.api.objects.items() if uid_of(o) == pod_uid)
         runtime = self.runtimes.pop(pod_uid)
+        found = next(((p, o) for p, o in self.api.objects.items() if uid_of(o) == pod_uid), None)
+        if found is None:
+            # Somebody has deleted it by force meanwhile.
+            return
+        path, pod = found
         now = self.now()
         words = {
             "reason": reason,

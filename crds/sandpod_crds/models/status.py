@@ -71,7 +71,7 @@ class SandboxStatus(Model):
     ports: Annotated[tuple[PortStatus, ...], MapBy("port"), Bounds(longest=32)] = ()
     """The exposed ports and their preview URLs."""
     sessions: Annotated[tuple[SessionStatus, ...], MapBy("id"), Bounds(longest=256)] = ()
-    """The sessions that are open, or that the next wake brings back."""
+    """The sessions that were open when it last fell asleep, and that a wake brings back."""
     last_active_at: datetime | None = None
     """When work was last seen, as of the last time it went to sleep."""
     asleep_since: datetime | None = None

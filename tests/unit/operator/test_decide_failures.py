@@ -55,6 +55,50 @@ CANNOT_START = {
         says="made for the node node-7: 0/2 nodes are available",
         tells=["VolumeElsewhere"],
     ),
+    "the claim that its workspace names is not there": Row(
+        situation(
+            sandbox({"workspace": {"claimName": "data"}}, status=starting()),
+            pod(
+                {"workspace": {"claimName": "data"}},
+                status=fits_nowhere('0/1 nodes are available: persistentvolumeclaim "data" not found.'),
+            ),
+        ),
+        writes=["status"],
+        phase="Pending",
+        ready=("False", "ClaimNotFound"),
+        says="no PersistentVolumeClaim data in this namespace. Create it, or correct spec.workspace",
+        tells=["ClaimNotFound"],
+    ),
+    "the claim that its workspace names has no volume": Row(
+        situation(
+            sandbox({"workspace": {"claimName": "data"}}, status=starting()),
+            pod(
+                {"workspace": {"claimName": "data"}},
+                status=fits_nowhere(
+                    "0/1 nodes are available: pod has unbound immediate PersistentVolumeClaims."
+                ),
+            ),
+        ),
+        writes=["status"],
+        phase="Pending",
+        ready=("False", "ClaimPending"),
+        says="kubectl describe pvc data",
+        tells=["ClaimPending"],
+    ),
+    "a claim of its podTemplate is not there": Row(
+        situation(
+            sandbox({"workspace": {"claimName": "data"}}, status=starting()),
+            pod(
+                {"workspace": {"claimName": "data"}},
+                status=fits_nowhere('0/1 nodes are available: persistentvolumeclaim "other" not found.'),
+            ),
+        ),
+        writes=["status"],
+        phase="Pending",
+        ready=("False", "Unschedulable"),
+        says='persistentvolumeclaim "other" not found',
+        tells=["Unschedulable"],
+    ),
     "the image is not there": Row(
         situation(
             sandbox(status=starting()),

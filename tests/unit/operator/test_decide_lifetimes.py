@@ -3,11 +3,13 @@
 from datetime import timedelta
 
 import pytest
+from sandpod_operator.decide import decide
 from sandpod_operator.objects import Json
 from sandpod_operator.observations import Refusal
 from sandpod_operator.reasons import Reason
 
 from tests.support.operator_objects import (
+    INSTALLATION,
     NOW,
     UID,
     asleep,
@@ -45,6 +47,8 @@ def refused_a_start(*, since: float = -20) -> Json:
 MAX_AGE: Json = {"lifetime": {"maxAge": "100s"}}
 
 AFTER_ASLEEP: Json = {"lifetime": {"deleteAfterAsleep": "50s"}}
+
+BOTH: Json = {"lifetime": {"maxAge": "100s", "deleteAfterAsleep": "24h"}}
 
 LIFETIME = {
     "too old, it is deleted, whatever it does": Row(
@@ -148,3 +152,16 @@ TABLE = {f"{table}: {name}": row for table, rows in TABLES.items() for name, row
 @pytest.mark.parametrize("name", TABLE)
 def test_the_next_step_is_right_when(name: str) -> None:
     check(TABLE[name])
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (sandbox(BOTH, asleep(since=-20)), "lifetime.maxAge"),
+        (sandbox(AFTER_ASLEEP, asleep(since=-60)), "lifetime.deleteAfterAsleep"),
+    ],
+)
+def test_the_last_event_names_the_lifetime_that_is_over(given: Json, said: str) -> None:
+    plan = decide(situation(given), now=NOW, installation=INSTALLATION)
+
+    assert [said in notice.message for notice in plan.notices] == [True]

@@ -60,14 +60,12 @@ COLD_START = {
             "startedAt": at(0),
             "specHash": "abc",
         },
-        tells=["Started"],
     ),
     "a runtime that answered before any status was written makes it run at once": Row(
         situation(sandbox(), pod(status=up()), answer=bound()),
         writes=["status"],
         phase="Running",
         ready=("True", "RuntimeAnswers"),
-        tells=["Started"],
     ),
     "a slow start is told of after a minute": Row(
         situation(sandbox(status=starting()), pod(status=on_node(), creationTimestamp=at(-60))),
@@ -75,6 +73,7 @@ COLD_START = {
         phase="Starting",
         ready=("False", "StartingSlowly"),
         says="kubectl describe pod box",
+        tells=["StartingSlowly"],
     ),
 }
 

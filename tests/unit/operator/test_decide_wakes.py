@@ -104,7 +104,7 @@ WAKING = {
     ),
     "a request that the bind has told of is fulfilled by it": Row(
         situation(
-            sandbox(status=starting(), **wanted_awake()),
+            sandbox(status=starting(wakes=1), **wanted_awake()),
             pod(status=RUNS),
             answer=answer(Errand.BIND, wake=WAKE),
         ),
@@ -115,7 +115,11 @@ WAKING = {
         tells=["Started"],
     ),
     "one that came while the bind was under way stays open": Row(
-        situation(sandbox(status=starting(), **wanted_awake()), pod(status=RUNS), answer=answer(Errand.BIND)),
+        situation(
+            sandbox(status=starting(wakes=1), **wanted_awake()),
+            pod(status=RUNS),
+            answer=answer(Errand.BIND),
+        ),
         writes=["status"],
         phase="Running",
         ready=("True", "RuntimeAnswers"),

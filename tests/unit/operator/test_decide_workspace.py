@@ -221,7 +221,6 @@ PREPARED = {
         phase="Running",
         ready=("True", "RuntimeAnswers"),
         status={"setup": {"result": "Succeeded", "message": "", "finishedAt": at(0)}},
-        tells=["Started"],
     ),
     "it has failed, and one can work in it": Row(
         situation(
@@ -236,7 +235,7 @@ PREPARED = {
         phase="Running",
         ready=("True", "RuntimeAnswers"),
         status={"setup": {"result": "Failed", "message": "make: no rule", "finishedAt": at(0)}},
-        tells=["Started", "SetupFailed"],
+        tells=["SetupFailed"],
     ),
     "however long it takes, it is not given up": Row(
         situation(
