@@ -9,7 +9,7 @@ from tests.support import browser as chromium
 from tests.support.browser import Page
 from tests.support.cluster import Json, sandpod
 from tests.support.ingress import Ingress
-from tests.support.preview_boxes import opened, url_of
+from tests.support.preview_boxes import opened, routed
 from tests.support.sandboxes import Sandbox, Sandboxes
 
 pytestmark = pytest.mark.skipif(bool(chromium.why_not()), reason=chromium.why_not())
@@ -55,7 +55,7 @@ async def test_a_browser_is_told_when_nothing_listens_and_shows_it_once_it_does(
     sandbox: Sandboxes, ingress: Ingress, page: Page
 ) -> None:
     box = sandbox(ports=[{"port": PORT}]).wait()
-    await page.open(url_of(box))
+    await page.open(routed(ingress, box).url)
     await page.shows("Nothing is listening yet")
     box.exec("sh", "-c", f"({SERVE} --directory /tmp/web) >/dev/null 2>&1 &")
     await page.shows("hello from the sandbox")
@@ -65,7 +65,7 @@ async def test_a_browser_opens_a_private_port_by_a_login_link(
     sandbox: Sandboxes, ingress: Ingress, page: Page
 ) -> None:
     box = serving(sandbox, access="Private")
-    url = url_of(box)
+    url = routed(ingress, box).url
     await page.open(url)
     await page.shows("This address is private")
     link = sandpod("open", "-n", box.namespace, box.name, "--print").stdout.strip()

@@ -69,6 +69,18 @@ def url_of(box: Sandbox, port: int = PORT) -> str:
     return eventually(shown, timeout=30)
 
 
+def routed(ingress: Ingress, box: Sandbox, port: int = PORT) -> Preview:
+    """Its preview, once the controller has heard of it, whatever the gateway answers."""
+    preview = ingress.preview(url_of(box, port))
+
+    def is_known() -> bool:
+        with preview.client() as client:
+            return client.get("/").status_code != 404
+
+    eventually(is_known, timeout=60)
+    return preview
+
+
 def opened(ingress: Ingress, box: Sandbox, port: int = PORT, *, path: str = "/") -> Preview:
     """Its preview, once the controller has heard of it and the program answers."""
     preview = ingress.preview(url_of(box, port))
