@@ -21,15 +21,13 @@ SINGLE = 4
 STORM_POOL = 210
 PER_SECOND, SECONDS = 20, 10
 CLIENTS = 64
-# So many fit on a node of two cores only if they ask for next to nothing.
-SMALL: Json = {"resources": {"requests": {"cpu": "1m", "memory": "16Mi", "ephemeral-storage": "16Mi"}}}
 
 
 def measure(api: Api, *, rounds: int) -> Section:
     """The first of each is not counted."""
     pods, sandboxes = api.watch(on.PODS), api.watch(on.SANDBOXES)
     template = on.raw_template(api, pods, sandboxes)
-    api.request("POST", f"{on.OURS}/sandboxtemplates", on.manifest(POOL, SMALL, kind="SandboxTemplate"))
+    api.request("POST", f"{on.OURS}/sandboxtemplates", on.manifest(POOL, on.SMALL, kind="SandboxTemplate"))
     pool: Json = {"replicas": SINGLE, "templateRef": {"name": POOL}}
     api.request("POST", f"{on.OURS}/sandboxpools", on.manifest(POOL, pool, kind="SandboxPool"))
     raw: list[float] = []

@@ -13,6 +13,8 @@ CLAIMS = f"/api/v1/namespaces/{NAMESPACE}/persistentvolumeclaims"
 OURS = f"/apis/sandpod.dev/v1alpha1/namespaces/{NAMESPACE}"
 SANDBOXES = f"{OURS}/sandboxes"
 RUN = f"/apis/run.sandpod.dev/v1alpha1/namespaces/{NAMESPACE}/sandboxes"
+# Many fit on a node of two cores only if they ask for next to nothing.
+SMALL: Json = {"resources": {"requests": {"cpu": "1m", "memory": "16Mi", "ephemeral-storage": "16Mi"}}}
 
 
 def manifest(name: str, spec: Json | None = None, *, kind: str = "Sandbox") -> Json:

@@ -6,18 +6,18 @@ import time
 
 from tests.bench.api import Api, Json
 from tests.bench.cluster import SYSTEM, kubectl
-from tests.bench.pods import NAMESPACE, SANDBOXES
+from tests.bench.pods import NAMESPACE, SANDBOXES, SMALL
 from tests.bench.stats import Row, Section
 from tests.support.writes import operator_writes
 
-LARGE: Json = {"workspace": {"size": "1Gi"}, "ports": [{"port": 8000}]}
+LARGE: Json = {**SMALL, "workspace": {"size": "1Gi"}, "ports": [{"port": 8000}]}
 
 
 def measure(api: Api, *, sandboxes: int) -> Section:
     """Starts sandboxes one after the other, then restarts the operator."""
     # The first one in a namespace costs one more.
-    _start(api, "writes-first", {})
-    plain = _per_start(api, {}, name="writes-plain", count=sandboxes)
+    _start(api, "writes-first", SMALL)
+    plain = _per_start(api, SMALL, name="writes-plain", count=sandboxes)
     large = _per_start(api, LARGE, name="writes-large", count=sandboxes)
     before = _writes()
     kubectl("rollout", "restart", "-n", SYSTEM, "deploy/sandpod-operator")
