@@ -6,6 +6,7 @@ call.
 import asyncio
 import json
 import random
+import socket
 from collections.abc import AsyncGenerator, Mapping
 from typing import Any, Final, Self, cast
 from urllib.parse import urlencode
@@ -37,8 +38,32 @@ LONGEST_DELAY: Final = 5.0
 # How long after its own `timeoutSeconds` the server may take to end a watch before we call the connection
 # dead
 WATCH_GRACE: Final = 15.0
+# Of a server whose node has died, a watch would not hear for as long as it may last: 15 s of silence, then a
+# probe every 5 s, four times.
+_KEEPALIVE: Final = (
+    (socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1),
+    (socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, 15),
+    (socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, 5),
+    (socket.IPPROTO_TCP, socket.TCP_KEEPCNT, 4),
+)
 
 Query = Mapping[str, str | int | bool]
+
+
+def watchful_socket(address: Any) -> socket.socket:
+    """For a connection to the API server: it hears when the other side has died. `address` is an entry of
+    getaddrinfo's; aiohttp's type for it is not complete.
+    """
+    family, kind, protocol = address[:3]
+    made = socket.socket(family, kind, protocol)
+    for option in _KEEPALIVE:
+        made.setsockopt(*option)
+    return made
+
+
+class _Rest(RESTClientObject):
+    def _create_connector(self) -> aiohttp.TCPConnector:
+        return aiohttp.TCPConnector(ssl=self.ssl_context, socket_factory=watchful_socket)
 
 
 class Kube:
@@ -50,7 +75,7 @@ class Kube:
         configuration.client_session_kwargs = {"trust_env": False, "read_bufsize": MAX_EVENT // 2}
         self._configuration = configuration
         # Any: kubernetes.aio has no types worth the name.
-        self._rest: Any = RESTClientObject(configuration)
+        self._rest: Any = _Rest(configuration)
 
     @classmethod
     async def connect(cls) -> Self:

@@ -2,26 +2,18 @@
 certificate: what they may do there is what they may do.
 """
 
-import socket
 import ssl
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
 import aiohttp
 from kubernetes.aio.client.configuration import Configuration
+from sandpod_crds.kube import watchful_socket
 from yarl import URL
 
 CONNECT_SECONDS: Final = 5.0
 # The API server gives up on requests after 60 s, unless they are watches and logs.
 ANSWER_SECONDS: Final = 65.0
-# Of a server whose node has died, a watch would wait for ever: 15 s of silence, then a probe every 5 s, four
-# times.
-_KEEPALIVE: Final = (
-    (socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1),
-    (socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, 15),
-    (socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, 5),
-    (socket.IPPROTO_TCP, socket.TCP_KEEPCNT, 4),
-)
 
 
 class ApiServer:
@@ -59,7 +51,7 @@ class ApiServer:
                 # Whoever asks for a place has one before: here is no queue.
                 ssl=_trust(self._configuration),
                 limit=0,
-                socket_factory=_socket,
+                socket_factory=watchful_socket,
             )
             self._session = aiohttp.ClientSession(
                 connector=connector,
@@ -81,12 +73,3 @@ def _trust(configuration: Configuration) -> ssl.SSLContext:
     if configuration.disable_strict_ssl_verification:
         context.verify_flags &= ~ssl.VERIFY_X509_STRICT
     return context
-
-
-def _socket(address: Any) -> socket.socket:
-    # An entry of getaddrinfo's; aiohttp's type for it is not complete.
-    family, kind, protocol = address[:3]
-    made = socket.socket(family, kind, protocol)
-    for option in _KEEPALIVE:
-        made.setsockopt(*option)
-    return made

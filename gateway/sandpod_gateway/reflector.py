@@ -21,7 +21,8 @@ Json = dict[str, Any]
 log = logging.getLogger(__name__)
 
 PAGE: Final = 500
-# A watch on a connection that died silently is found out when it should have ended by itself.
+# That a server's node has died the kernel notices. One that is there and tells nothing is found out when the
+# watch should have ended by itself.
 WATCH_SECONDS: Final = 120.0
 FIRST_DELAY: Final = 0.2
 LONGEST_DELAY: Final = 15.0

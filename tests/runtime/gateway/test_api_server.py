@@ -1,5 +1,7 @@
 """The API server for people with tokens of their own: what goes there with them, and what never does."""
 
+import contextlib
+import socket
 import ssl
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -10,6 +12,9 @@ import pytest
 import pytest_asyncio
 from aiohttp import web
 from kubernetes.aio.client.configuration import Configuration
+from sandpod_crds import errors, kube
+from sandpod_crds.kube import Kube, watchful_socket
+from sandpod_gateway import api_server
 from sandpod_gateway.api_server import ApiServer
 
 from tests.support.gateway_certificates import Authority
@@ -72,6 +77,32 @@ async def test_neither_our_certificate_nor_our_token_goes_along(
         (None, "Bearer theirs"),
         (None, None),
     ]
+
+
+async def test_a_connection_whose_other_side_has_died_is_noticed_by_the_kernel(
+    server: tuple[int, list[Any]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    port, _ = server
+    made: list[socket.socket] = []
+
+    def noted(address: Any) -> socket.socket:
+        made.append(watchful_socket(address))
+        return made[-1]
+
+    monkeypatch.setattr(api_server, "watchful_socket", noted)
+    monkeypatch.setattr(kube, "watchful_socket", noted)
+    passed_on, ours = ApiServer(configured(port, tmp_path)), Kube(configured(port, tmp_path))
+    answer = await passed_on.send("GET", "/", headers={}, body=None, endless=True)
+    with contextlib.suppress(errors.ApiError):
+        await ours.get("/")
+
+    assert [each.getpeername()[1] for each in made] == [port, port]
+    for each in made:
+        assert each.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE) == 1
+        assert each.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE) == 15
+    answer.close()
+    await passed_on.close()
+    await ours.close()
 
 
 async def test_a_server_that_the_clusters_ca_does_not_vouch_for_gets_no_token(
