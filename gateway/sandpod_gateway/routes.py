@@ -4,12 +4,12 @@ read it and may wait a moment for a sandbox that is about to be ready.
 
 import asyncio
 import contextlib
-from collections.abc import Generator, Iterable, Mapping
+from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Self, cast
 
 from sandpod_crds.names import ANNOTATION_WAKE, ConditionType, Phase
-from sandpod_crds.previews import may_be_exposed, short_name
+from sandpod_crds.previews import may_be_exposed
 
 Json = dict[str, Any]
 Key = tuple[str, str]
@@ -83,6 +83,9 @@ class Route:
         return bool(self.wake) and self.wake != self.wake_observed
 
 
+Follower = Callable[[Key, Route | None, Route | None], None]
+
+
 def key_of(sandbox: Json) -> Key:
     metadata = _object(sandbox, "metadata")
     return str(metadata.get("namespace") or ""), str(metadata.get("name") or "")
@@ -93,8 +96,7 @@ class RouteTable:
 
     def __init__(self) -> None:
         self._routes: dict[Key, Route] = {}
-        # Whose previews a host name may mean: sandboxes of several namespaces can share a name.
-        self._exposing: dict[str, set[Key]] = {}
+        self._follower: Follower | None = None
         self._waiting: dict[Key, set[asyncio.Event]] = {}
 
     def __len__(self) -> int:
@@ -105,22 +107,27 @@ class RouteTable:
 
     def replace(self, routes: Mapping[Key, Route]) -> None:
         """The whole table at once: whatever is not in `routes` is gone, also what no event ever told of."""
-        self._routes = dict(routes)
-        self._exposing = {}
-        for key, route in routes.items():
-            self._index(key, route)
+        before, self._routes = self._routes, dict(routes)
+        for key in before.keys() | routes.keys():
+            self._follow(key, before.get(key))
         for key in list(self._waiting):
             self._tell(key)
 
     def put(self, key: Key, route: Route) -> None:
-        self._routes[key] = route
-        self._index(key, route)
+        before, self._routes[key] = self._routes.get(key), route
+        self._follow(key, before)
         self._tell(key)
 
     def remove(self, key: Key) -> None:
-        self._routes.pop(key, None)
-        self._index(key, None)
+        before = self._routes.pop(key, None)
+        self._follow(key, before)
         self._tell(key)
+
+    def followed_by(self, follower: Follower) -> None:
+        """It hears of all that is there and, before anybody else, of each change: key, before and after."""
+        self._follower = follower
+        for key in self._routes:
+            self._follow(key, None)
 
     @contextlib.contextmanager
     def changes(self, key: Key) -> Generator[asyncio.Event]:
@@ -135,18 +142,9 @@ class RouteTable:
             if not self._waiting[key]:
                 del self._waiting[key]
 
-    def exposing(self, name: str) -> Iterable[tuple[Key, Route]]:
-        """Sandboxes with exposed ports whose previews have this name in their hosts."""
-        return [(key, self._routes[key]) for key in self._exposing.get(name, ())]
-
-    def _index(self, key: Key, route: Route | None) -> None:
-        name = short_name(key[1])
-        if route is not None and route.ports:
-            self._exposing.setdefault(name, set()).add(key)
-        elif name in self._exposing:
-            self._exposing[name].discard(key)
-            if not self._exposing[name]:
-                del self._exposing[name]
+    def _follow(self, key: Key, before: Route | None) -> None:
+        if self._follower is not None:
+            self._follower(key, before, self._routes.get(key))
 
     def _tell(self, key: Key) -> None:
         for event in self._waiting.get(key, ()):

@@ -2,18 +2,19 @@
 before anything else is done; what is not there looks like what has another token.
 """
 
+import hashlib
 import hmac
+import secrets
 from dataclasses import dataclass
-from functools import lru_cache, partial
 from typing import Final
 
 from sandpod_crds import keys
-from sandpod_crds.previews import Site
+from sandpod_crds.previews import PreviewAddress, Site
 
 from .errors import NotFound
 from .routes import ExposedPort, Key, Route, RouteTable
 
-_DERIVED: Final = 8192
+_DIGEST_BYTES: Final = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,24 +24,35 @@ class Target:
     port: ExposedPort
 
 
+@dataclass(frozen=True, slots=True)
+class _Open:
+    key: Key
+    port: ExposedPort
+    token: str
+
+
 class Targets:
+    """Tokens are derived when a port is exposed: whoever guesses costs a look into a dict, however many
+    sandboxes share a name.
+    """
+
     def __init__(self, *, site: Site, key: bytes, table: RouteTable) -> None:
         self._site = site
+        self._key = key
         self._table = table
-        # Kept, because deriving them costs more than anything else that is done for a request.
-        self._token = lru_cache(maxsize=_DERIVED)(partial(_token, key))
+        # By digests that nobody can foresee: for how long a dict looks says something about what is in it.
+        self._salt = secrets.token_bytes(hashlib.blake2b.MAX_KEY_SIZE)
+        self._open: dict[bytes, _Open] = {}
+        table.followed_by(self._follow)
 
     def find(self, host: str) -> Target:
         """By a host in lower case and without its port."""
         address = self._site.address_in(host)
-        if address is not None:
-            for key, route in self._table.exposing(address.name):
-                for port in route.ports:
-                    if port.port != address.port or route.deleting:
-                        continue
-                    expected = self._token(route.uid, port.port, port.token_version)
-                    if hmac.compare_digest(expected, address.token):
-                        return Target(key=key, route=route, port=port)
+        opened = None if address is None else self._open.get(self._digest(address))
+        if address is not None and opened is not None and hmac.compare_digest(opened.token, address.token):
+            route = self._table.get(opened.key)
+            if route is not None:
+                return Target(key=opened.key, route=route, port=opened.port)
         raise NotFound("no port of a sandbox has this address")
 
     def still_opens(self, host: str, target: Target) -> bool:
@@ -51,6 +63,23 @@ class Targets:
             return False
         return now.port == target.port and now.route.uid == target.route.uid
 
+    def _follow(self, key: Key, before: Route | None, after: Route | None) -> None:
+        old, new = _opened(before), _opened(after)
+        for uid, port in old - new:
+            self._open.pop(self._digest(self._address(key, uid, port)), None)
+        for uid, port in new - old:
+            address = self._address(key, uid, port)
+            self._open[self._digest(address)] = _Open(key, port, address.token)
 
-def _token(key: bytes, uid: str, port: int, version: int) -> str:
-    return keys.preview_token(key=key, sandbox_uid=uid, port=port, version=version)
+    def _address(self, key: Key, uid: str, port: ExposedPort) -> PreviewAddress:
+        token = keys.preview_token(key=self._key, sandbox_uid=uid, port=port.port, version=port.token_version)
+        return PreviewAddress.of(port=port.port, sandbox=key[1], token=token)
+
+    def _digest(self, address: PreviewAddress) -> bytes:
+        return hashlib.blake2b(address.label.encode(), digest_size=_DIGEST_BYTES, key=self._salt).digest()
+
+
+def _opened(route: Route | None) -> frozenset[tuple[str, ExposedPort]]:
+    if route is None or route.deleting:
+        return frozenset()
+    return frozenset((route.uid, port) for port in route.ports)

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from sandpod_gateway.routes import ExposedPort, Route, RouteTable, key_of
+from sandpod_gateway.routes import ExposedPort, Key, Route, RouteTable, key_of
 
 KEY = ("default", "hello")
 STARTING = Route(uid="u", phase="Starting")
@@ -137,14 +137,15 @@ def test_the_control_port_is_never_open_whatever_an_object_says() -> None:
     assert Route.from_object(sandbox).ports == ()
 
 
-def test_a_sandbox_is_found_by_the_name_in_its_previews_for_as_long_as_it_has_ports() -> None:
+def test_who_follows_the_table_hears_of_what_is_there_and_of_each_change() -> None:
     table = RouteTable()
-    ports = (ExposedPort(port=8080, private=False, token_version=1),)
-    table.put(("a", "my.app"), Route(uid="1", ports=ports))
-    table.put(("b", "my-app"), Route(uid="2", ports=ports))
-    assert sorted(key for key, _ in table.exposing("my-app")) == [("a", "my.app"), ("b", "my-app")]
-    table.put(("a", "my.app"), Route(uid="1"))
-    table.remove(("b", "my-app"))
-    assert list(table.exposing("my-app")) == []
-    table.replace({("c", "my-app"): Route(uid="3", ports=ports)})
-    assert [key for key, _ in table.exposing("my-app")] == [("c", "my-app")]
+    table.put(KEY, STARTING)
+    heard: list[tuple[Key, Route | None, Route | None]] = []
+    table.followed_by(lambda key, before, after: heard.append((key, before, after)))
+    table.put(KEY, READY)
+    table.replace({("b", "other"): READY})
+    table.remove(("b", "other"))
+
+    assert heard[:2] == [(KEY, None, STARTING), (KEY, STARTING, READY)]
+    assert sorted(heard[2:4]) == [(("b", "other"), None, READY), (KEY, READY, None)]
+    assert heard[4:] == [(("b", "other"), READY, None)]
