@@ -9,6 +9,7 @@ from sandpod_crds.kube import Kube
 from .api_server import ApiServer
 from .authorization import Authorizer
 from .bearer import Tokens
+from .fastpath.path import FastPath
 from .login import Seals
 from .login_api import LoginApi
 from .metrics import Metrics
@@ -44,6 +45,7 @@ class Apis:
         authorizer: Authorizer,
         metrics: Metrics,
         draining: Callable[[], bool],
+        fast: FastPath | None,
     ) -> None:
         self.rates = Rates(
             users=Buckets(per_second=settings.user_requests_per_second, burst=settings.user_burst),
@@ -51,7 +53,7 @@ class Apis:
             count=lambda by: metrics.count("rate_limited_total", by=by),
         )
         seals = Seals(key=key)
-        ports = PortsApi(kube=kube, table=table, key=key, site=settings.site)
+        ports = PortsApi(kube=kube, table=table, key=key, site=settings.site, fast=fast)
         self.subresources = Subresources(
             sandboxes=sandboxes,
             ports=ports,

@@ -14,7 +14,7 @@ from sandpod_crds import names, paths
 from sandpod_crds.errors import ApiError, Unavailable
 from sandpod_crds.kube import Kube
 
-from .errors import Denied, NotReady
+from .errors import Denied, Unchecked
 from .identity import Identity
 from .permissions import Permission
 
@@ -85,7 +85,7 @@ class Authorizer:
             return await asyncio.shield(task)
         except ApiError as error:
             log.warning("asking whether %s may: %s", question.identity.user, error)
-            raise NotReady(
+            raise Unchecked(
                 "whether you may do this could not be checked: the API server did not answer"
             ) from error
 

@@ -15,7 +15,7 @@ from sandpod_crds import paths
 from sandpod_crds.errors import ApiError, Unavailable
 from sandpod_crds.kube import Kube
 
-from .errors import NotReady, TooMany, Unauthenticated
+from .errors import TooMany, Unauthenticated, Unchecked
 from .identity import Identity
 from .rates import Buckets, network_of, seconds
 
@@ -101,7 +101,7 @@ class Tokens:
             return await asyncio.shield(task)
         except ApiError as error:
             log.warning("asking whose token it is: %s", error)
-            raise NotReady("the token could not be checked: the API server did not answer") from error
+            raise Unchecked("the token could not be checked: the API server did not answer") from error
 
     def _asked(self, digest: bytes, task: asyncio.Task[Identity | None]) -> None:
         del self._asking[digest]

@@ -98,6 +98,14 @@ class Conflict(Refusal):
     reason = "Conflict"
 
 
+class NotStarting(NotReady):
+    """Its start has failed, and asking again does not change that: somebody has to look at it."""
+
+
+class Unchecked(NotReady):
+    """Whether this may be done nobody knows, because the API server did not say."""
+
+
 class PodLeaving(NotReady):
     """The pod that the request was meant for is going or gone, and nothing has been done: another pod may be
     sent the same request. `certain` when the runtime itself has said so.

@@ -158,6 +158,7 @@ class Gateway:
             metrics=self._metrics,
             tenants=self._tenants,
         )
+        fast = fast_path(settings=self._settings, leases=leases, table=self.table, metrics=self._metrics)
         apis = Apis(
             settings=self._settings,
             kube=self._kube,
@@ -168,9 +169,9 @@ class Gateway:
             authorizer=self._authorizer,
             metrics=self._metrics,
             draining=lambda: self.draining,
+            fast=fast,
         )
         activity = Activity(leases=leases, lease_seconds=self._settings.lease_seconds)
-        fast = fast_path(settings=self._settings, leases=leases, table=self.table, metrics=self._metrics)
         api = AggregatedApi(
             subresources=apis.subresources,
             health=self._health,
@@ -194,6 +195,7 @@ class Gateway:
             app_address=self._addressing.app,
             port_wait_seconds=self._settings.port_wait_seconds,
             tenants=self._tenants,
+            metrics=self._metrics,
             fast=fast,
         )
         await self._serve_web(previews=previews, api=apis.v1)
@@ -281,15 +283,21 @@ class Gateway:
                 "routes": ("Sandboxes in the route table.", lambda: len(self.table)),
                 "watch_age_seconds": ("Since the API server last told something.", self._reflector.age),
                 "connections": (
-                    "Open connections.",
-                    lambda: 0 if self._secure is None else self._secure.open,
+                    "Open connections of clients, and of HAProxy.",
+                    lambda: sum(each.open for each in (self._secure, self._web) if each is not None),
                 ),
                 "waiting_requests": (
                     "Requests that stand still until their sandbox can take them.",
                     lambda: self._resolver.waiting,
                 ),
-                "runtime_requests": ("Requests under way to runtimes.", lambda: self._pool.busy),
-                "runtime_idle_connections": ("Connections kept for later.", lambda: self._pool.idle),
+                "runtime_requests": (
+                    "Requests under way to runtimes and programs.",
+                    lambda: self._pool.busy + self._apps.busy,
+                ),
+                "runtime_idle_connections": (
+                    "Connections kept for later.",
+                    lambda: self._pool.idle + self._apps.idle,
+                ),
                 "authorization_hits_total": ("Decisions remembered.", lambda: self._authorizer.hits),
                 "authorization_misses_total": ("Decisions asked for.", lambda: self._authorizer.misses),
             }

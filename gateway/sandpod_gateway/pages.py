@@ -18,9 +18,11 @@ from .errors import (
     NotAllowed,
     NotFound,
     NotReady,
+    NotStarting,
     Refusal,
     TooMany,
     Unauthenticated,
+    Unchecked,
 )
 from .login import LinkUsed
 from .origins import ForeignOrigin
@@ -33,7 +35,7 @@ class Page:
     code: str
     title: str
     text: str
-    # After so many seconds it is worth trying again, and the page does so by itself.
+    # After so many seconds it is worth trying again, which the page does by itself where it may.
     retry: int | None = None
 
 
@@ -62,7 +64,7 @@ _PAGES: Final[tuple[tuple[type[Refusal], Page], ...]] = (
             "PORT_NOT_LISTENING",
             "Nothing is listening yet",
             "The sandbox is awake, but no program in it listens on this port. Start one, on 0.0.0.0 and "
-            "not only on 127.0.0.1; this page tries again by itself.",
+            "not only on 127.0.0.1.",
             retry=2,
         ),
     ),
@@ -72,8 +74,27 @@ _PAGES: Final[tuple[tuple[type[Refusal], Page], ...]] = (
             503,
             "TOO_MANY_WAITING",
             "Many are waiting",
-            "The sandbox is waking up, and as many requests wait for it as can. Try again in a moment.",
+            "The sandbox is waking up, and as many requests wait for it as can.",
             retry=3,
+        ),
+    ),
+    (
+        NotStarting,
+        Page(
+            503,
+            "SANDBOX_FAILED",
+            "It cannot start",
+            "The sandbox could not be started. Its owner finds the reason in the sandbox's status.",
+        ),
+    ),
+    (
+        Unchecked,
+        Page(
+            503,
+            "NOT_CHECKED",
+            "It could not be checked",
+            "The cluster did not say whether you may open this.",
+            retry=2,
         ),
     ),
     (
@@ -82,7 +103,7 @@ _PAGES: Final[tuple[tuple[type[Refusal], Page], ...]] = (
             503,
             "SANDBOX_NOT_READY",
             "Waking up",
-            "The sandbox is waking up or starting. This page tries again by itself.",
+            "The sandbox is waking up or starting.",
             retry=2,
         ),
     ),
@@ -172,6 +193,9 @@ _PAGES: Final[tuple[tuple[type[Refusal], Page], ...]] = (
     ),
 )
 
+_AGAIN: Final = "This page tries again by itself."
+_SEND_AGAIN: Final = "Send it again in a moment."
+
 # Kept by nobody, told to nobody.
 QUIET: Final = {"Cache-Control": "no-store", "Referrer-Policy": "no-referrer"}
 _HEADERS: Final = QUIET | {"X-Content-Type-Options": "nosniff", "Vary": "Accept"}
@@ -193,28 +217,37 @@ def show(page: Page, request: web.BaseRequest) -> web.Response:
         headers["Retry-After"] = str(page.retry)
     if page.status == 401:
         headers["WWW-Authenticate"] = "Bearer"
-    if not wants_page(request):
-        document = {"code": page.code, "message": page.text, "httpStatus": page.status}
+    text = page.text
+    if page.retry is not None:
+        text += f" {_AGAIN if may_try_again(request) else _SEND_AGAIN}"
+    if not _wants_page(request):
+        document = {"code": page.code, "message": text, "httpStatus": page.status}
         body = json.dumps(document).encode() + b"\n"
         return web.Response(
             status=page.status, body=body, headers=headers | {"Content-Type": "application/json"}
         )
     headers |= {"Content-Type": "text/html; charset=utf-8", "Content-Security-Policy": _POLICY}
-    # Only what asking again does not change: a form is not sent twice.
-    again = page.retry is not None and request.method == hdrs.METH_GET
-    return web.Response(status=page.status, body=_html(page, again=again), headers=headers)
+    retry = page.retry if may_try_again(request) else None
+    return web.Response(status=page.status, body=_html(page.title, text, retry=retry), headers=headers)
 
 
-def wants_page(request: web.BaseRequest) -> bool:
+def may_try_again(request: web.BaseRequest) -> bool:
+    """Whether a page that is shown for this tries again by itself: where that changes nothing. A form is not
+    sent twice.
+    """
+    return _wants_page(request) and request.method in (hdrs.METH_GET, hdrs.METH_HEAD)
+
+
+def _wants_page(request: web.BaseRequest) -> bool:
     return "text/html" in request.headers.get(hdrs.ACCEPT, "").lower()
 
 
-def _html(page: Page, *, again: bool) -> bytes:
-    refresh = f'<meta http-equiv="refresh" content="{page.retry}">' if again else ""
-    title = html.escape(page.title)
+def _html(title: str, text: str, *, retry: int | None) -> bytes:
+    refresh = "" if retry is None else f'<meta http-equiv="refresh" content="{retry}">'
+    title = html.escape(title)
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         f'<meta name="viewport" content="width=device-width"><title>{title}</title>{refresh}'
         f"<style>{_STYLE}</style></head><body><main><h1>{title}</h1>"
-        f"<p>{html.escape(page.text)}</p></main></body></html>\n"
+        f"<p>{html.escape(text)}</p></main></body></html>\n"
     ).encode()

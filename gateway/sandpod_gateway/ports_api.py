@@ -23,6 +23,7 @@ from .bodies import read_object
 from .collisions import until_it_fits
 from .door import document, success
 from .errors import Conflict, Denied, Invalid, NotAllowed, NotFound, NotReady, unknown_sandbox
+from .fastpath.path import FastPath
 from .routes import Route, RouteTable, token_version
 
 Json = dict[str, Any]
@@ -41,11 +42,14 @@ _PORT: Final = re.compile(r"/(?P<port>[1-9][0-9]{0,4})(?P<rotate>/rotate)?")
 class PortsApi:
     """`site` is None where there are no previews: then ports have no URLs."""
 
-    def __init__(self, *, kube: Kube, table: RouteTable, key: bytes, site: Site | None) -> None:
+    def __init__(
+        self, *, kube: Kube, table: RouteTable, key: bytes, site: Site | None, fast: FastPath | None
+    ) -> None:
         self._kube = kube
         self._table = table
         self._key = key
         self._site = site
+        self._fast = fast
 
     async def serve(
         self, request: web.BaseRequest, key: Key, rest: str, exchange: Exchange
@@ -179,6 +183,8 @@ class PortsApi:
                 while not seen():
                     changed.clear()
                     await changed.wait()
+                if self._fast is not None:
+                    await self._fast.closed(key)
 
 
 def _only(request: web.BaseRequest, *methods: str) -> None:

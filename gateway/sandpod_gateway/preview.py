@@ -17,6 +17,7 @@ from .audit import Exchange
 from .errors import BadRequest, NobodyListens, NotAllowed, NotReady, PodLeaving, Refusal
 from .fastpath.path import FastPath
 from .listening import Listening
+from .metrics import Metrics
 from .origins import origin_of
 from .private import Private
 from .proxy import Order, Proxy, request_target
@@ -28,7 +29,8 @@ from .tunnel import wants_tunnel
 from .upload import Body
 from .waiting import Patience
 
-# People look at a page that tries again by itself rather than at nothing; programs have no such page.
+# People look at a page that tries again by itself rather than at nothing. Programs have no such page, nor has
+# a form.
 _LONGEST_FOR_PEOPLE: Final = 5.0
 _NOT_PASSED_ON: Final = frozenset(("CONNECT", "TRACE"))
 # A name or an address, and a port. What is written in another way, two servers could read differently.
@@ -51,6 +53,7 @@ class Previews:
         app_address: Callable[[str, int], Address],
         port_wait_seconds: float,
         tenants: Places,
+        metrics: Metrics,
         fast: FastPath | None = None,
     ) -> None:
         self._targets = targets
@@ -63,6 +66,7 @@ class Previews:
         self._app_address = app_address
         self._port_wait = port_wait_seconds
         self._tenants = tenants
+        self._metrics = metrics
         self._fast = fast
 
     async def serve(
@@ -140,6 +144,7 @@ class Previews:
                 if not body.resendable:
                     raise
                 exchange.resent += 1
+                self._metrics.count("resent_total")
                 continue
             if answer is None:
                 continue
@@ -186,16 +191,18 @@ class Previews:
                 self._listening.saw(order.runtime.pod_uid, target.port.port)
 
     def _longest(self, request: web.BaseRequest) -> float:
-        return _LONGEST_FOR_PEOPLE if pages.wants_page(request) else math.inf
+        return _LONGEST_FOR_PEOPLE if pages.may_try_again(request) else math.inf
 
 
 def host_of(request: web.BaseRequest) -> str:
-    """The host that is asked for, without its port. Refuses what two servers could read differently."""
+    """The host that is asked for, without its port and without the dot that a full name may end with. Refuses
+    what two servers could read differently.
+    """
     hosts = request.headers.getall(hdrs.HOST, [])
     found = _HOST.fullmatch(hosts[0].lower()) if len(hosts) == 1 else None
     if found is None:
         raise BadRequest("a request has one Host header, with a name or an address and perhaps a port")
-    return found["name"]
+    return found["name"].removesuffix(".")
 
 
 def _cut(request: web.BaseRequest) -> None:

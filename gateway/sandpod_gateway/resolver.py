@@ -11,9 +11,10 @@ from typing import NoReturn
 from sandpod_crds import errors as api
 from sandpod_crds import paths
 from sandpod_crds.kube import Kube
+from sandpod_crds.names import Phase
 
 from .audit import Exchange
-from .errors import Conflict, NotReady, PodLeaving, unknown_sandbox
+from .errors import Conflict, NotReady, NotStarting, PodLeaving, Unchecked, unknown_sandbox
 from .metrics import Metrics
 from .routes import Key, Route, RouteTable
 from .settings import Settings
@@ -136,7 +137,7 @@ class Resolver:
         except api.NotFound as error:
             raise unknown_sandbox(namespace=namespace, name=name) from error
         except api.ApiError as error:
-            raise NotReady(
+            raise Unchecked(
                 f'sandbox "{name}" is not known here yet, and the API server did not answer when asked',
                 name=name,
             ) from error
@@ -151,7 +152,8 @@ class Resolver:
                 name=name,
             )
         self._metrics.count("wait_refusals_total", cause="deleting" if route.deleting else "not_ready")
-        raise NotReady(why_not(name, route), name=name)
+        failed = route.phase == Phase.FAILED and not route.deleting
+        raise (NotStarting if failed else NotReady)(why_not(name, route), name=name)
 
     def _give_up(self, key: Key, route: Route, step: Step, patience: Patience) -> NoReturn:
         self._metrics.count("wait_refusals_total", cause="timeout")

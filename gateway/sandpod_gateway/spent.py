@@ -17,7 +17,7 @@ from sandpod_crds.kube import Kube
 from sandpod_crds.names import ANNOTATION_SPENT_LOGINS
 
 from .collisions import until_it_fits
-from .errors import NotReady, TooMany
+from .errors import TooMany, Unchecked
 from .routes import Key
 
 Json = dict[str, Any]
@@ -66,10 +66,10 @@ class Spent:
         except api.NotFound:
             return False
         except api.Conflict as error:
-            raise NotReady("the sandbox is being changed by others all the time") from error
+            raise Unchecked("the sandbox is being changed by others all the time") from error
         except (api.ApiError, TimeoutError) as error:
             log.warning("spending a login link of %s/%s: %s", *key, error)
-            raise NotReady("the API server did not confirm that the link is used once only") from error
+            raise Unchecked("the API server did not confirm that the link is used once only") from error
 
     async def _try(self, key: Key, *, sandbox_uid: str, nonce: str, expires: int) -> bool:
         path = paths.sandboxes(*key)

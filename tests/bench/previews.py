@@ -65,7 +65,7 @@ def measure() -> list[Section]:
         ]
         return [
             _rates(ways),
-            _latencies(ways[:3]),
+            _latencies(ways[:3], neighbour=hosts[1]),
             *_bodies(large, one, hosts[1], Way("", python.port, hosts_of_python[1], python.group)),
         ]
 
@@ -109,7 +109,7 @@ def _wrk(way: Way) -> tuple[int, float]:
     return int(found[1]), float(found[2])
 
 
-def _latencies(ways: list[Way]) -> Section:
+def _latencies(ways: list[Way], *, neighbour: str) -> Section:
     took: dict[str, list[float]] = {}
     for _ in range(ROUNDS):
         for way in ways:
@@ -119,7 +119,7 @@ def _latencies(ways: list[Way]) -> Section:
         Row(what=name, figure=f"{ms(p50(values))} / {ms(p99(values))}", how="p50 / p99")
         for name, values in took.items()
     ]
-    for what, others in _others(ways[2]):
+    for what, others in _others(ways[2], neighbour=neighbour):
         with others:
             beside = [each for _ in range(ROUNDS) for each in uvloop.run(_paced(ways[2]))]
         figure = f"{ms(p50(beside))} / {ms(p99(beside))}; {p99(beside) / p99(gateway):.1f} times the p99"
@@ -131,8 +131,8 @@ def _latencies(ways: list[Way]) -> Section:
     return Section(title=f"Previews: time to an answer at {RATE:,} requests a second", rows=rows)
 
 
-def _others(way: Way) -> list[tuple[str, contextlib.AbstractContextManager[None]]]:
-    """Who else is there, and shall be in nobody's way."""
+def _others(way: Way, *, neighbour: str) -> list[tuple[str, contextlib.AbstractContextManager[None]]]:
+    """Who else is there, and shall be in nobody's way. `neighbour` is another sandbox's host."""
     hostile = {
         "1,000 connections that drip their heads": "drip",
         "20 that send heads of 60 KB, again and again": "flood",
@@ -141,6 +141,10 @@ def _others(way: Way) -> list[tuple[str, contextlib.AbstractContextManager[None]
     return [
         (f"{IDLE:,} idle connections of ten addresses", rig.idle(IDLE, port=way.port, host=way.host)),
         *((what, attacked(kind, port=way.port, core=rig.LOAD_CORE)) for what, kind in hostile.items()),
+        (
+            "64 that send a neighbour what HAProxy leaves to the Python process",
+            attacked("unusual", port=way.port, core=rig.LOAD_CORE, host=neighbour),
+        ),
     ]
 
 

@@ -7,12 +7,13 @@ import contextlib
 import hashlib
 import os
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator
+from ipaddress import ip_address
 
 import aiohttp
 import httpx
 import pytest
 
-from tests.support.cluster import RELEASE, SYSTEM, Json, kubectl
+from tests.support.cluster import RELEASE, SYSTEM, Json, kubectl, upgrade
 from tests.support.ingress import Ingress, Preview
 from tests.support.preview_boxes import PORT, opened, program_in
 from tests.support.preview_program import CONTENT
@@ -235,6 +236,29 @@ def test_who_forwards_is_said_by_the_gateway_alone(preview: Preview, heads: Head
     assert lower.count("x-forwarded-for:") == lower.count("x-forwarded-proto:") == 1
     for word in ("6.6.6.6", "evil.example", "gopher", "credential", "\r\nforwarded:", "x-real-ip"):
         assert word not in lower, head
+
+
+def test_an_ingress_that_is_trusted_says_who_came_and_how(
+    preview: Preview, heads: Heads, ingress: Ingress
+) -> None:
+    controller = ingress.pod_address()
+    assert who_and_how(preview, heads) == (controller, "http")
+    upgrade("--set", f"gateway.fastPath.trustedProxies={{{controller}/32}}")
+    try:
+        client, scheme = who_and_how(preview, heads)
+    finally:
+        upgrade()
+    assert scheme == "https"
+    assert ip_address(client) not in (ip_address(controller), ip_address(FORGED["X-Forwarded-For"]))
+
+
+def who_and_how(preview: Preview, heads: Heads) -> tuple[str, str]:
+    """Of a request over TLS, as the program in the sandbox is told."""
+    with preview.client(scheme="https", **FORGED) as client:
+        client.get("/").raise_for_status()
+    (head,) = heads.take()
+    told = dict(line.lower().split(": ", 1) for line in head.split("\r\n")[1:] if line)
+    return told["x-forwarded-for"], told["x-forwarded-proto"]
 
 
 def test_another_token_is_nobodys(ingress: Ingress, preview: Preview) -> None:

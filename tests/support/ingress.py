@@ -53,6 +53,11 @@ class Ingress:
     def preview(self, url: str) -> "Preview":
         return Preview(self, url)
 
+    def pod_address(self) -> str:
+        """Whom the gateway sees."""
+        (pod,) = get("pods", "-n", NAMESPACE)["items"]
+        return pod["status"]["podIP"]
+
 
 @dataclass(frozen=True)
 class Preview:

@@ -3,7 +3,7 @@ used.
 """
 
 import asyncio
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from sandpod_crds.names import Phase
@@ -40,9 +40,14 @@ class Entry:
     # Requests whose client left before there was an answer
     abandoned: int = 0
     watching: asyncio.Task[None] | None = None
+    # HAProxy has heard that it is over, or another entry has taken its place.
+    over: asyncio.Event = field(default_factory=asyncio.Event)
 
     def look(self, traffic: Traffic, now: float) -> None:
-        if traffic != self.traffic:
+        # HAProxy forgets the counters of a host on which nothing moves, and begins anew.
+        if traffic.requests < self.traffic.requests:
+            self.abandoned = 0
+        if traffic not in (self.traffic, NOTHING):
             self.moved = now
         if not traffic.streams:
             self.abandoned = traffic.requests - traffic.answers

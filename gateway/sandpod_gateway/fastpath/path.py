@@ -98,12 +98,26 @@ class FastPath:
         entry.watching = asyncio.create_task(self._watch(entry))
         self._woken.set()
 
+    async def closed(self, key: Key) -> None:
+        """Returns when HAProxy leads nowhere any more by what this sandbox has taken back."""
+        # Again and again: an answer that comes late may put another entry in the place of one.
+        while taken_back := [each for each in self._entries.values() if self._is_taken_back(each, key)]:
+            for entry in taken_back:
+                entry.revoked = True
+            self._woken.set()
+            await taken_back[0].over.wait()
+
+    def _is_taken_back(self, entry: Entry, key: Key) -> bool:
+        route = self._table.get(key)
+        return entry.key == key and (route is None or not entry.is_exposed(route))
+
     def _make_room(self, namespace: str) -> None:
         """Whoever has the most gives one of them up for a namespace that has fewer. It is gone by the next
         request for this host.
         """
-        shares = Counter(entry.key[0] for entry in self._entries.values())
-        greediest, most = shares.most_common(1)[0]
+        # Without those that were told already: asked again before they are gone, none gives up another one.
+        shares = Counter(entry.key[0] for entry in self._entries.values() if not entry.shut)
+        greediest, most = next(iter(shares.most_common(1)), ("", 0))
         if most <= shares[namespace] + 1:
             return
         theirs = (each for each in self._entries.values() if each.key[0] == greediest and not each.shut)
@@ -154,11 +168,12 @@ class FastPath:
         for entry in closing:
             entry.until = 0.0
         # After the map: whoever is cut must not come in again by it.
-        if revoked := {entry.server for entry in closing if entry.revoked}:
-            await self._admin.cut(revoked)
+        revoked = [entry for entry in closing if entry.revoked]
+        if revoked:
+            await self._admin.cut({entry.server for entry in revoked})
         for entry in closing:
             # With something under way it is kept, so that this can be cut when the port is taken back.
-            if entry.revoked or not entry.traffic.streams:
+            if entry in revoked or not entry.traffic.streams:
                 self._drop(entry)
 
     async def _look(self) -> None:
@@ -240,6 +255,7 @@ class FastPath:
     def _drop(self, entry: Entry) -> None:
         if entry.watching is not None:
             entry.watching.cancel()
+        entry.over.set()
         # Another one may have its host by now.
         if self._entries.get(entry.host) is entry:
             del self._entries[entry.host]

@@ -9,7 +9,7 @@ import pytest
 import pytest_asyncio
 from aiohttp import web
 
-from tests.support.gateway_harness import Harness
+from tests.support.gateway_harness import PREFIX, Harness
 from tests.support.haproxy import FOLDER, HAProxy
 
 
@@ -57,8 +57,9 @@ async def carried(gateway: Harness, haproxy: HAProxy) -> str:
     await gateway.raw_runtime()
     await gateway.expose("hello", {"port": 8080})
     host = gateway.preview_host("hello")
+    before = (await haproxy.admin.answered())["2xx"]
     async with asyncio.timeout(20):
-        while not (await haproxy.admin.answered())["2xx"]:
+        while (await haproxy.admin.answered())["2xx"] == before:
             await haproxy.get(host=host)
     return host
 
@@ -103,6 +104,21 @@ async def test_a_port_that_is_taken_back_is_closed_everywhere(gateway: Harness, 
     passed = (await haproxy.admin.answered())["2xx"]
     assert (await haproxy.get(host=host)).startswith(b"HTTP/1.1 404")
     assert (await haproxy.admin.answered())["2xx"] == passed
+
+
+async def test_once_it_is_said_that_a_port_is_taken_back_its_url_opens_nothing(
+    gateway: Harness, haproxy: HAProxy
+) -> None:
+    await gateway.program(echo)
+    port = f"{PREFIX}/namespaces/default/sandboxes/hello/ports/8080"
+    for _ in range(20):
+        host = await carried(gateway, haproxy)
+
+        taken_back = await gateway.request("DELETE", port)
+        answer = await haproxy.get(host=host)
+
+        assert taken_back.status == 200
+        assert answer.startswith(b"HTTP/1.1 404"), answer
 
 
 async def test_the_address_of_a_client_is_the_one_that_haproxy_saw(

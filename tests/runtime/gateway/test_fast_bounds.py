@@ -62,6 +62,31 @@ async def test_who_guesses_tokens_waits_and_is_in_nobodys_way() -> None:
         assert (await fast.haproxy.get(host="wrong.token", source="127.0.0.2")).endswith(b"python")
 
 
+async def test_one_preview_does_not_take_the_python_process_from_others() -> None:
+    async with world(SANDPOD_UNUSUAL_PER_HOST="3") as fast:
+        await fast.open()
+        for _ in range(3):
+            await fast.haproxy.get(headers="Connection: x\r\n")
+        seen = len(fast.python.heads)
+
+        for unusual in ({"headers": "Connection: x\r\n"}, {"host": f"{HOST}."}):
+            begun = asyncio.get_running_loop().time()
+            answer = await fast.haproxy.get(**unusual)
+            assert answer.startswith(b"HTTP/1.1 429 ")
+            assert b"\r\nretry-after: 1\r\n" in answer
+            assert asyncio.get_running_loop().time() - begun >= 1.0
+        assert len(fast.python.heads) == seen
+
+        assert (await fast.haproxy.get()).endswith(b"pod")
+        assert (await fast.haproxy.get(host=f"8001{HOST[4:]}")).endswith(b"python")
+
+
+async def test_the_apis_host_is_not_taken_for_a_preview_however_much_it_is_asked() -> None:
+    async with world(SANDPOD_UNUSUAL_PER_HOST="3") as fast:
+        for _ in range(10):
+            assert (await fast.haproxy.get(host="api.sandpod.localhost")).endswith(b"python")
+
+
 async def test_requests_to_one_port_of_a_sandbox_are_bounded() -> None:
     async with world(SANDPOD_REQUESTS_PER_SANDBOX="1") as fast:
         await fast.open()

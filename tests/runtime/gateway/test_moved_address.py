@@ -14,6 +14,7 @@ from tests.support.gateway_harness import KEY, Harness, proxy_path, until
 from tests.support.gateway_raw_runtime import RawRuntime, lease_answer
 
 SECRET = "for the sandbox hello only"
+LEASE_SECONDS = 0.2
 CREDENTIAL = keys.credential(key=KEY, namespace="default", pod_uid="pod-uid-1")
 
 
@@ -68,6 +69,31 @@ async def test_a_websocket_opens_to_the_right_pod_only(hello: Harness) -> None:
     theirs = await stranger_at(hello, ip="10.0.0.1")
     with pytest.raises(Exception, match="503"):
         await hello.websocket(proxy_path("hello", "/ws/pty"))
+    assert_learned_nothing(theirs)
+
+
+@pytest.mark.parametrize("pod_uid", ["another", None])
+@pytest.mark.parametrize("method", ["GET", "POST"])
+async def test_a_program_of_another_pod_gets_nothing_of_a_preview_once_half_a_lease_is_over(
+    built: Harness, method: str, pod_uid: str | None
+) -> None:
+    """A program cannot prove whose it is: for so long the runtime's word counts for it, and no longer."""
+    await built.start(lease_seconds=LEASE_SECONDS)
+    runtime, program = await built.raw_runtime(), await built.raw_program()
+    await built.expose("hello", {"port": 8080})
+    host = built.preview_host("hello")
+    assert (await built.preview(method, host=host, data=SECRET)).status == 200
+    await runtime.close()
+    await program.close()
+    await until(lambda: runtime.open + program.open == 0)
+    theirs = await stranger_at(built, ip="10.0.0.1", pod_uid=pod_uid)
+    their_program = await built.raw_program()
+
+    await asyncio.sleep(LEASE_SECONDS / 2)
+    answer = await built.preview(method, host=host, data=SECRET)
+
+    assert answer.status == 503
+    assert their_program.connections == 0
     assert_learned_nothing(theirs)
 
 

@@ -7,6 +7,7 @@ import asyncio
 import aiohttp
 import pytest
 from aiohttp import web
+from sandpod_gateway import preview
 from sandpod_gateway.preview_headers import COOKIE
 from sandpod_gateway.proxy import Proxy, Runtime
 
@@ -222,6 +223,78 @@ async def test_a_paused_sandbox_is_said_to_be_and_not_woken(gateway: Harness) ->
     assert (answer.status, answer.json["code"], gateway.api.wakes) == (409, "SANDBOX_PAUSED", [])
 
 
+async def test_a_sandbox_that_cannot_start_is_said_to_be_and_not_asked_for_again(gateway: Harness) -> None:
+    host = await exposed(gateway, phase="Failed", ready=False, pod_ip="", reason="ImagePullFailed")
+
+    program = await gateway.preview("GET", host=host)
+    person = await gateway.preview("GET", host=host, headers={"Accept": "text/html"})
+
+    assert (program.status, program.json["code"]) == (503, "SANDBOX_FAILED")
+    assert "Retry-After" not in person.headers
+    assert b"It cannot start" in person.body
+    assert b"again" not in person.body
+    assert gateway.api.wakes == []
+
+
+async def test_a_form_waits_for_a_sleeping_sandbox_longer_than_a_page(
+    built: Harness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(preview, "_LONGEST_FOR_PEOPLE", 0.1)
+    await built.start(wake_wait_seconds=20)
+    host = await exposed(built, phase="Asleep", ready=False, pod_ip="")
+    await built.program(echo)
+    html = {"Accept": "text/html"}
+    form = asyncio.create_task(built.preview("POST", "/form", host=host, headers=html))
+
+    page = await built.preview("GET", host=host, headers=html)
+    head = await built.preview("HEAD", host=host, headers=html)
+    await built.expose("hello", {"port": 8080})
+
+    assert (page.status, head.status) == (503, 503)
+    assert b"Waking up" in page.body
+    assert (await form).body == b"POST /form"
+
+
+async def test_only_a_page_that_tries_again_by_itself_says_so(built: Harness) -> None:
+    await built.start(wake_wait_seconds=0.1)
+    host = await exposed(built, phase="Asleep", ready=False, pod_ip="")
+
+    for method, accept, by_itself in (
+        ("GET", "text/html", True),
+        ("POST", "text/html", False),
+        ("GET", "application/json", False),
+    ):
+        answer = await built.preview(method, host=host, headers={"Accept": accept})
+        assert answer.status == 503
+        assert (b"tries again by itself" in answer.body) is by_itself
+        assert (b"refresh" in answer.body) is by_itself
+        assert (b"Send it again in a moment." in answer.body) is not by_itself
+
+
+async def test_requests_and_connections_of_previews_are_in_the_metrics(gateway: Harness) -> None:
+    host = await exposed(gateway)
+    held, go_on = asyncio.Event(), asyncio.Event()
+
+    async def program(request: web.BaseRequest) -> web.StreamResponse:
+        held.set()
+        await go_on.wait()
+        return web.Response()
+
+    await gateway.program(program)
+    asking = asyncio.create_task(gateway.preview("GET", host=host))
+    await held.wait()
+    meanwhile = await gateway.metrics()
+    go_on.set()
+    await asking
+    afterwards = await gateway.metrics()
+
+    assert "sandpod_gateway_connections 1" in meanwhile
+    assert "sandpod_gateway_runtime_requests 1" in meanwhile
+    # One to the runtime, which gave a lease, and one to the program
+    assert "sandpod_gateway_runtime_requests 0" in afterwards
+    assert "sandpod_gateway_runtime_idle_connections 2" in afterwards
+
+
 async def test_a_request_wakes_a_sleeping_sandbox_once_however_many_come(gateway: Harness) -> None:
     host = await exposed(gateway, phase="Asleep", ready=False, pod_ip="")
     await gateway.program(echo)
@@ -263,6 +336,7 @@ async def test_a_page_says_nothing_that_the_address_does_not_say(gateway: Harnes
     for accept in ("text/html", "application/json"):
         answer = await gateway.preview("GET", "/?q=<script>", host=host, headers={"Accept": accept})
         assert answer.status == 503
+        assert b"status" in answer.body
         for word in (b"secret-registry", b"ImagePull", b"default", b"uid-of", b"10.0.0.1", b"<script>"):
             assert word not in answer.body
         assert answer.headers["Cache-Control"] == "no-store"

@@ -49,6 +49,21 @@ async def test_a_bearer_token_that_may_see_the_ports_opens_it_and_stays_at_the_g
     assert gateway.audit_lines()[-1]["user"] == "jane"
 
 
+async def test_when_nobody_says_whether_somebody_may_the_page_does_not_promise_a_sandbox(
+    gateway: Harness,
+) -> None:
+    host = await exposed(gateway, access="Private")
+    gateway.api.down = True
+
+    program = await gateway.preview("GET", host=host, headers=BEARER)
+    person = await gateway.preview("GET", host=host, headers={**BEARER, "Accept": "text/html"})
+
+    assert (program.status, program.json["code"]) == (503, "NOT_CHECKED")
+    assert program.headers["Retry-After"] == "2"
+    assert b"could not be checked" in person.body
+    assert b"Waking" not in person.body
+
+
 @pytest.mark.parametrize(
     ("headers", "status"),
     [

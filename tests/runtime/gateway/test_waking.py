@@ -2,6 +2,8 @@
 
 import asyncio
 import json
+from functools import partial
+from typing import Any
 
 import aiohttp
 import pytest
@@ -11,6 +13,9 @@ from tests.support.gateway_api_server import sandbox
 from tests.support.gateway_harness import PREFIX, Harness, proxy_path, until
 from tests.support.gateway_raw_runtime import RawRuntime, lease_answer
 
+Json = dict[str, Any]
+
+PORT: Json = {"port": 8080}
 WAKE = f"{PREFIX}/namespaces/default/sandboxes/hello/wake"
 REFUSED = b'{"code":"CONTAINER_UNAVAILABLE","message":"the runtime is stopping; nothing was done"}'
 
@@ -23,13 +28,15 @@ def asleep(*, paused: bool = False) -> dict[str, object]:
     return sandbox("hello", phase="Asleep", ready=False, pod_ip="", reason="Idle", paused=paused)
 
 
-async def wakes_into(built: Harness, *, ip: str = "10.0.0.2", pod_uid: str = "pod-uid-2") -> None:
+async def wakes_into(
+    built: Harness, *, ip: str = "10.0.0.2", pod_uid: str = "pod-uid-2", ports: tuple[Json, ...] = ()
+) -> None:
     """What the operator does when the annotation is written."""
     await until(lambda: bool(built.api.wakes))
     value = built.api.wakes[-1]
-    starting = sandbox("hello", phase="Starting", ready=False, pod_ip="", wake=value, wake_observed=value)
-    await built.api.put(starting)
-    await built.api.put(sandbox("hello", pod_ip=ip, pod_uid=pod_uid, wake=value, wake_observed=value))
+    awake = partial(sandbox, "hello", wake=value, wake_observed=value, ports=ports)
+    await built.api.put(awake(phase="Starting", ready=False, pod_ip=""))
+    await built.api.put(awake(pod_ip=ip, pod_uid=pod_uid))
 
 
 @pytest.fixture
@@ -318,6 +325,48 @@ async def test_a_socket_waits_for_the_wake_as_well(patient: Harness) -> None:
     await wakes_into(patient)
 
     assert await attached == "ready"
+
+
+async def test_a_preview_that_sleeps_is_woken_by_a_socket_which_is_then_served(patient: Harness) -> None:
+    async def greet(request: web.BaseRequest) -> web.StreamResponse:
+        page = web.WebSocketResponse()
+        await page.prepare(request)
+        await page.send_str(await page.receive_str())
+        await page.close()
+        return page
+
+    await patient.raw_runtime(ip="10.0.0.2")
+    await patient.program(greet, ip="10.0.0.2")
+    await patient.expose("hello", PORT, phase="Asleep", ready=False, pod_ip="")
+    headers = {"Host": patient.preview_host("hello")}
+
+    async def attach() -> str:
+        async with (
+            aiohttp.ClientSession() as session,
+            session.ws_connect(f"{patient.v1_url}/ws", headers=headers) as page,
+        ):
+            await page.send_str("hello")
+            return await page.receive_str()
+
+    attached = asyncio.create_task(attach())
+    await wakes_into(patient, ports=(PORT,))
+
+    assert await attached == "hello"
+    assert len(patient.api.wakes) == 1
+
+
+async def test_what_a_preview_sends_on_to_another_pod_is_counted(patient: Harness) -> None:
+    await patient.raw_runtime(ip="10.0.0.1", lease=refusal())
+    await patient.raw_runtime(ip="10.0.0.2")
+    program = await patient.raw_program(ip="10.0.0.2")
+    await patient.expose("hello", PORT)
+
+    request = asyncio.create_task(patient.preview("GET", host=patient.preview_host("hello")))
+    await wakes_into(patient, ports=(PORT,))
+
+    assert (await request).status == 200
+    assert program.connections == 1
+    assert "sandpod_gateway_resent_total 1" in await patient.metrics()
 
 
 async def test_a_wake_can_be_asked_for_by_itself(patient: Harness) -> None:

@@ -92,6 +92,20 @@ def test_a_request_without_an_answer_is_waited_for_but_not_for_ever(entry: Entry
     assert not entry.is_used(10 + LONGEST_SILENCE, since=10)
 
 
+def test_counters_that_haproxy_has_forgotten_have_not_moved_and_are_owed_no_answer(entry: Entry) -> None:
+    entry.look(Traffic(requests=3, answers=1), now=10)
+    entry.look(Traffic(), now=50)
+
+    assert (entry.moved, entry.abandoned) == (10, 0)
+
+
+def test_a_request_that_begins_new_counters_is_waited_for(entry: Entry) -> None:
+    entry.look(Traffic(requests=3, answers=1), now=10)
+    entry.look(Traffic(streams=1, requests=1), now=50)
+
+    assert entry.is_used(49 + LONGEST_SILENCE, since=50)
+
+
 def test_requests_whose_clients_have_left_are_not_waited_for(entry: Entry) -> None:
     entry.look(Traffic(streams=0, requests=3, answers=1), now=10)
     entry.look(Traffic(streams=1, requests=4, answers=2), now=11)

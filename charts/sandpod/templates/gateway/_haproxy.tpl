@@ -12,6 +12,7 @@
     # 2,000 more may wait for sandboxes that wake.
     - {name: SANDPOD_PYTHON_CONNECTIONS, value: {{ add .Values.gateway.limits.maxRequests 2250 | quote }}}
     - {name: SANDPOD_ERRORS_PER_SOURCE, value: {{ mul $fast.errorsPerSecond 10 | quote }}}
+    - {name: SANDPOD_UNUSUAL_PER_HOST, value: {{ mul $fast.unusualRequestsPerSecond 10 | quote }}}
     - {name: SANDPOD_REQUESTS_PER_SANDBOX, value: {{ .Values.gateway.limits.maxRequestsPerSandbox | quote }}}
     - {name: SANDPOD_REQUESTS_PER_NAMESPACE, value: {{ .Values.gateway.limits.maxRequestsPerNamespace | quote }}}
     - {name: SANDPOD_SCHEME, value: {{ .Values.previews.scheme | quote }}}
