@@ -24,6 +24,8 @@ RUN find /lib/systemd/system/sysinit.target.wants/ -name systemd-tmpfiles-setup.
  && mkdir -p /etc/kubernetes/manifests /etc/cni/net.d /kind/manifests \
  && systemctl enable kubelet.service containerd.service undo-mount-hacks.service \
  && systemctl mask systemd-binfmt.service
+# As for the control plane (kind-config.sh).
+RUN printf '[Service]\nEnvironment=GOGC=400\n' > /etc/systemd/system/kubelet.service.d/20-memory-for-time.conf
 # Where CAP_SYS_RESOURCE is missing no process may lower its OOM score, and pods would not start.
 RUN sed -i 's/restrict_oom_score_adj = false/restrict_oom_score_adj = true/' /etc/containerd/config.toml \
  && ctr oci spec | jq '.hooks.createContainer += [{"path": "/kind/bin/mount-product-files.sh"}] | del(.process.rlimits)' \
