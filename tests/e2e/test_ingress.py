@@ -261,6 +261,21 @@ def who_and_how(preview: Preview, heads: Heads) -> tuple[str, str]:
     return told["x-forwarded-for"], told["x-forwarded-proto"]
 
 
+async def test_without_the_fast_path_the_gateways_own_process_carries_previews(preview: Preview) -> None:
+    upgrade("--set", "gateway.fastPath.enabled=false")
+    try:
+        with preview.client() as client:
+            assert client.get("/content").raise_for_status().content == CONTENT
+        async with (
+            session(preview) as client,
+            client.ws_connect(preview.at("/socket", scheme="ws")) as socket,
+        ):
+            await socket.send_str("hello")
+            assert await socket.receive_str(timeout=20) == "hello"
+    finally:
+        upgrade()
+
+
 def test_another_token_is_nobodys(ingress: Ingress, preview: Preview) -> None:
     """The controller has no such host, and the gateway no such token."""
     label, _, domain = preview.name.partition(".")
