@@ -1,12 +1,45 @@
 """Workspaces: the volume that keeps a sandbox's files, from its first mount to its end."""
 
-from tests.support.cluster import Json, apply, get, kubectl
+from collections.abc import Iterator
+
+import pytest
+
+from tests.support.cluster import Json, apply, get, kubectl, run
 from tests.support.sandboxes import Sandboxes
 from tests.support.waiting import eventually
 
 
 def claim_of(namespace: str, name: str = "box-workspace") -> Json:
     return get("pvc", name, "-n", namespace)
+
+
+def claim(name: str, namespace: str, **spec: str) -> Json:
+    return {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "16Mi"}}, **spec},
+    }
+
+
+@pytest.fixture
+def small_volume(namespace: str) -> Iterator[str]:
+    """The name of a claim, of 32 MiB of a node's memory."""
+    node: str = get("nodes")["items"][0]["metadata"]["name"]
+    name, place = f"small-{namespace}", f"/var/lib/small-{namespace}"
+    mount = f"mkdir {place} && mount -t tmpfs -o size=32m,mode=1777 tmpfs {place}"
+    run("docker", "exec", node, "sh", "-c", mount)
+    try:
+        volume: Json = {"capacity": {"storage": "16Mi"}, "accessModes": ["ReadWriteOnce"]}
+        volume |= {"storageClassName": "", "hostPath": {"path": place, "type": "Directory"}}
+        apply(
+            {"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": name}, "spec": volume},
+            claim("small", namespace, storageClassName="", volumeName=name),
+        )
+        yield "small"
+    finally:
+        kubectl("delete", "persistentvolume", name, "--wait=false", "--ignore-not-found")
+        run("docker", "exec", node, "sh", "-c", f"umount --lazy {place} && rmdir {place}")
 
 
 def test_files_outlive_the_pod(sandbox: Sandboxes) -> None:
@@ -51,20 +84,33 @@ def test_reclaim_can_be_changed_while_it_sleeps(sandbox: Sandboxes) -> None:
 
 
 def test_a_claim_that_is_there_can_be_named_and_is_never_deleted(sandbox: Sandboxes) -> None:
-    apply(
-        {
-            "apiVersion": "v1",
-            "kind": "PersistentVolumeClaim",
-            "metadata": {"name": "data", "namespace": sandbox.namespace},
-            "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}},
-        }
-    )
+    apply(claim("data", sandbox.namespace))
     box = sandbox(workspace={"claimName": "data"}).wait()
     box.exec("sh", "-c", "echo mine > /workspace/f")
     box.delete()
 
     assert claim_of(sandbox.namespace, "data")["status"]["phase"] == "Bound"
     assert sandbox("other", workspace={"claimName": "data"}).wait().output("cat /workspace/f") == "mine"
+
+
+def test_a_named_claim_that_is_not_there_is_told_and_waited_for(sandbox: Sandboxes) -> None:
+    box = sandbox(workspace={"claimName": "data"})
+    assert "Create it" in box.fails_with("ClaimNotFound")["message"]
+    apply(claim("data", sandbox.namespace))
+    box.wait()
+
+    assert box.condition("WorkspaceReady")["reason"] == "Bound"
+
+
+def test_a_full_disk_is_told_and_over_when_there_is_room(sandbox: Sandboxes, small_volume: str) -> None:
+    box = sandbox(workspace={"claimName": small_volume}, keepAlive=True).wait()
+    box.exec("sh", "-c", "head -c 40000000 /dev/zero > /workspace/large", check=False)
+
+    assert "Delete files" in box.told("DiskFull")
+    assert box.condition("WorkspaceReady")["reason"] == "DiskFull"
+    # One can work in it all the same, or nobody could make room.
+    box.exec("rm", "/workspace/large")
+    eventually(lambda: box.condition("WorkspaceReady")["reason"] == "Bound", timeout=60)
 
 
 def test_a_volume_that_never_comes_is_told_in_words(sandbox: Sandboxes) -> None:
