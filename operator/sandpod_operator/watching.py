@@ -46,7 +46,7 @@ def _settings() -> kopf.OperatorSettings:
     settings.queueing.worker_limit = None
     # For so long a worker keeps its object's last event, with all that we do not want of it: after a list, of
     # every object there is.
-    settings.queueing.idle_timeout = 1
+    settings.queueing.idle_timeout = 0.1
     settings.scanning.disabled = True
     settings.posting.enabled = False
     settings.persistence.diffbase_storage = NoDiffs()
