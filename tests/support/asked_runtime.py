@@ -78,13 +78,17 @@ class Asking:
         # What the API server says in turn of whether the pod is there
         self.pods: list[bool] = []
         self.attempts: asyncio.Queue[str] = asyncio.Queue()
-        self.client = RuntimeClient(
+        self.client = self.client_to(self._where)
+
+    def client_to(self, where: Callable[[str], str | None] | None) -> RuntimeClient:
+        """Another one, which finds its pods in another way; None: as in a cluster."""
+        return RuntimeClient(
             key=SECRET,
             answered=lambda key, answer: self.answers.put_nowait((key, answer)),
             metrics=self.metrics,
             now=lambda: NOW,
             is_there=self.is_there,
-            where=self._where,
+            where=where,
         )
 
     async def is_there(self, ask: Ask) -> bool:

@@ -8,7 +8,7 @@ from aiohttp import web
 from sandpod_crds.keys import bind_token, credential
 from sandpod_operator.objects import uid_of
 from sandpod_operator.observations import Outcome
-from sandpod_operator.runtime_client import LONGEST_ANSWER, RuntimeClient
+from sandpod_operator.runtime_client import LONGEST_ANSWER
 from sandpod_operator.whereabouts import pod_address, whereabouts
 
 from tests.support.asked_runtime import ASK, SECRET, AskedRuntime, Asking, says
@@ -196,13 +196,7 @@ def test_only_addresses_that_a_pod_can_have_are_dialled(ip: str, address: str | 
 
 
 async def test_a_pod_with_another_address_is_refused_without_a_request(bench: Asking) -> None:
-    client = RuntimeClient(
-        key=SECRET,
-        answered=lambda key, answer: bench.answers.put_nowait((key, answer)),
-        metrics=bench.metrics,
-        now=lambda: NOW,
-        is_there=bench.is_there,
-    )
+    client = bench.client_to(None)
     client.want(KEY, replace(ASK, ip="127.0.0.1"))
     answer = await bench.answer()
     await client.close()

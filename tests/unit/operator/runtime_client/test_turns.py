@@ -7,10 +7,10 @@ from dataclasses import replace
 import pytest
 from aiohttp import web
 from sandpod_operator.observations import Key, Outcome
-from sandpod_operator.runtime_client import MOST_AT_ONCE, RuntimeClient
+from sandpod_operator.runtime_client import MOST_AT_ONCE
 
-from tests.support.asked_runtime import ASK, SECRET, Asking, says
-from tests.support.operator_objects import KEY, NOW
+from tests.support.asked_runtime import ASK, Asking, says
+from tests.support.operator_objects import KEY
 
 
 async def test_a_namespace_whose_pods_say_nothing_does_not_hold_up_others(bench: Asking) -> None:
@@ -22,14 +22,7 @@ async def test_a_namespace_whose_pods_say_nothing_does_not_hold_up_others(bench:
 
     silent = await asyncio.start_server(hold, host="127.0.0.1", port=0)
     where = {"10.1.0.8": silent.sockets[0].getsockname()[1], "10.1.0.7": bench.runtime.port}
-    client = RuntimeClient(
-        key=SECRET,
-        answered=lambda key, answer: bench.answers.put_nowait((key, answer)),
-        metrics=bench.metrics,
-        now=lambda: NOW,
-        is_there=bench.is_there,
-        where=lambda ip: f"127.0.0.1:{where[ip]}",
-    )
+    client = bench.client_to(lambda ip: f"127.0.0.1:{where[ip]}")
     for number in range(MOST_AT_ONCE + 1):
         client.want(Key("hostile", f"box-{number}"), replace(ASK, namespace="hostile", ip="10.1.0.8"))
     bench.runtime.binds = [says(200, {"runtimeVersion": "1"})]
@@ -58,14 +51,7 @@ async def test_what_has_said_nothing_once_is_given_less_time(
             writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}")
 
     silent = await asyncio.start_server(answer_the_second, host="127.0.0.1", port=0)
-    client = RuntimeClient(
-        key=SECRET,
-        answered=lambda key, answer: bench.answers.put_nowait((key, answer)),
-        metrics=bench.metrics,
-        now=lambda: NOW,
-        is_there=bench.is_there,
-        where=lambda _: f"127.0.0.1:{silent.sockets[0].getsockname()[1]}",
-    )
+    client = bench.client_to(lambda _: f"127.0.0.1:{silent.sockets[0].getsockname()[1]}")
     client.want(KEY, ASK)
     answer = await bench.answer()
     await client.close()
