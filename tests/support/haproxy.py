@@ -252,6 +252,8 @@ class World:
                     self.pod.heads.clear()
                     self.python.heads.clear()
                     return
+                # So many as could be asked meanwhile would be more than one preview may.
+                await asyncio.sleep(0.01)
 
     async def websocket(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         """The connection after the handshake, on which the program sends back what it gets."""

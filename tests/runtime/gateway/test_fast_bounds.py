@@ -81,6 +81,24 @@ async def test_one_preview_does_not_take_the_python_process_from_others() -> Non
         assert (await fast.haproxy.get(host=f"8001{HOST[4:]}")).endswith(b"python")
 
 
+async def test_what_is_held_back_counts_neither_against_the_preview_nor_against_who_asks() -> None:
+    async with world(SANDPOD_UNUSUAL_PER_HOST="3", SANDPOD_ERRORS_PER_SOURCE="2") as fast:
+
+        async def ask() -> bytes:
+            return await fast.haproxy.get(headers="Connection: x\r\n")
+
+        while (await ask()).endswith(b"python"):
+            pass
+        held_back = await asyncio.gather(*(ask() for _ in range(10)))
+        assert all(answer.startswith(b"HTTP/1.1 429 ") for answer in held_back)
+        assert (await fast.haproxy.get(host="api.sandpod.localhost")).endswith(b"python")
+
+        # Whoever goes on has his turn again within the ten seconds that are counted.
+        async with asyncio.timeout(30):
+            while not (await ask()).endswith(b"python"):
+                pass
+
+
 async def test_the_apis_host_is_not_taken_for_a_preview_however_much_it_is_asked() -> None:
     async with world(SANDPOD_UNUSUAL_PER_HOST="3") as fast:
         for _ in range(10):
