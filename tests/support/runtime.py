@@ -159,7 +159,10 @@ async def soon(check: Callable[[], bool], *, timeout: float = 10) -> None:
 
 
 def running(text: str) -> bool:
-    """Whether any process has this in its command line: also one that got away from its runtime."""
+    """Whether any process of the machine has this in its command line: also one that got away from its
+    runtime. Other files' tests run at the same time, so the seconds that a file lets processes sleep are its
+    own.
+    """
     for entry in Path("/proc").iterdir():
         if entry.name.isdecimal():
             with contextlib.suppress(OSError):

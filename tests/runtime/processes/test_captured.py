@@ -41,18 +41,18 @@ async def test_no_more_is_kept_than_was_asked_for() -> None:
 
 
 async def test_a_timeout_is_told() -> None:
-    found = await captured(Commands(open_files=None), shell("echo a; sleep 33.0125"), timeout=0.1, limit=10)
+    found = await captured(Commands(open_files=None), shell("echo a; sleep 133.0125"), timeout=0.1, limit=10)
     assert (found.timed_out, found.stdout) == (True, b"a\n")
 
 
 async def test_a_caller_that_is_cancelled_ends_the_program_and_its_children() -> None:
     commands = Commands(open_files=None)
-    call = asyncio.create_task(captured(commands, shell("sleep 33.0127 & wait"), timeout=None, limit=10))
-    await soon(lambda: running("sleep 33.0127"))
+    call = asyncio.create_task(captured(commands, shell("sleep 133.0127 & wait"), timeout=None, limit=10))
+    await soon(lambda: running("sleep 133.0127"))
     call.cancel()
     with contextlib.suppress(asyncio.CancelledError):
         await call
-    await soon(lambda: not running("sleep 33.0127") and len(commands) == 0)
+    await soon(lambda: not running("sleep 133.0127") and len(commands) == 0)
 
 
 async def test_a_program_that_is_not_there_is_an_error_of_its_own() -> None:

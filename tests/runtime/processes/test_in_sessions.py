@@ -96,7 +96,7 @@ async def test_the_session_goes_on_while_its_process_runs(run: Run, processes: P
 
 async def test_a_timeout_of_the_process_leaves_the_session_usable(run: Run, processes: Processes) -> None:
     await run("a=1")
-    found = await output(processes, "echo part; sleep 33.0151", timeoutMs=200)
+    found = await output(processes, "echo part; sleep 233.0151", timeoutMs=200)
     assert (found["exitCode"], found["stdout"]) == (124, "part\n")
     assert (await run("echo $a"))["stdout"] == "1\n"
 
@@ -106,17 +106,17 @@ async def test_a_process_ends_with_its_session(
     run: Run, processes: Processes, http: aiohttp.ClientSession, end: str
 ) -> None:
     await run("true")
-    own = (await processes.start("sleep 33.0152 & wait", sessionId="s"))["processId"]
-    other = (await processes.start("exec sleep 33.0153"))["processId"]
+    own = (await processes.start("sleep 233.0152 & wait", sessionId="s"))["processId"]
+    other = (await processes.start("exec sleep 233.0153"))["processId"]
     if end == "delete":
         await delete(http)
     elif end == "exit":
         await run("exit 3", status=410)
     else:
-        await run("sleep 33.0154", timeoutMs=100, status=500)
+        await run("sleep 233.0154", timeoutMs=100, status=500)
     await processes.wait(own, timeoutMs=10_000)
     assert (await processes.get(own))["status"] == "killed"
-    await soon(lambda: not running("sleep 33.0152"))
+    await soon(lambda: not running("sleep 233.0152"))
     assert (await processes.get(other))["status"] == "running"
 
 

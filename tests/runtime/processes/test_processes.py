@@ -17,10 +17,10 @@ Json = dict[str, Any]
 
 
 async def test_a_start_answers_with_id_pid_and_command(processes: Processes) -> None:
-    found = await processes.start("sleep 33.0125")
+    found = await processes.start("sleep 333.0125")
     assert re.fullmatch(r"proc_\d{13}_[0-9a-z]{6}", found["processId"])
     assert isinstance(found["pid"], int)
-    assert (found["command"], found["success"]) == ("sleep 33.0125", True)
+    assert (found["command"], found["success"]) == ("sleep 333.0125", True)
     shown = await processes.get(found["processId"])
     assert (shown["status"], shown["pid"]) == ("running", found["pid"])
     assert TIMESTAMP.match(shown["startTime"])
@@ -29,7 +29,7 @@ async def test_a_start_answers_with_id_pid_and_command(processes: Processes) -> 
 
 
 async def test_an_id_of_the_callers_own_is_kept(processes: Processes) -> None:
-    assert (await processes.start("sleep 33.0125", processId="my server ü"))["processId"] == "my server ü"
+    assert (await processes.start("sleep 333.0125", processId="my server ü"))["processId"] == "my server ü"
     assert (await processes.get("my%20server%20%C3%BC"))["id"] == "my server ü"
 
 
@@ -47,7 +47,7 @@ async def test_a_blank_command_is_refused(processes: Processes, command: str | N
 
 
 async def test_an_id_serves_one_living_process_at_a_time(processes: Processes) -> None:
-    await processes.start("sleep 33.0125", processId="one")
+    await processes.start("sleep 333.0125", processId="one")
     found = await processes.start("true", processId="one", status=500)
     assert (found["code"], found["context"]) == ("PROCESS_ERROR", {"processId": "one"})
     await processes.kill("one")
@@ -76,7 +76,7 @@ async def test_the_status_follows_from_the_exit_code(
 
 
 async def test_the_list_can_be_filtered_by_status(processes: Processes) -> None:
-    lives = (await processes.start("sleep 33.0125"))["processId"]
+    lives = (await processes.start("sleep 333.0125"))["processId"]
     ended = (await processes.start("true"))["processId"]
     await processes.wait(ended)
     everything = {each["id"] for each in await processes.listed()}
@@ -96,11 +96,11 @@ async def test_what_is_not_there_is_not_found(processes: Processes) -> None:
 
 
 async def test_a_kill_removes_the_whole_tree_before_it_answers(processes: Processes) -> None:
-    command = "sh -c 'sh -c \"sleep 33.0131; true\"; true' & setsid sleep 33.0132 & wait"
+    command = "sh -c 'sh -c \"sleep 333.0131; true\"; true' & setsid sleep 333.0132 & wait"
     process_id = (await processes.start(command))["processId"]
-    await soon(lambda: running("sleep 33.0131") and running("sleep 33.0132"))
+    await soon(lambda: running("sleep 333.0131") and running("sleep 333.0132"))
     await processes.kill(process_id)
-    assert not running("sleep 33.013")
+    assert not running("sleep 333.013")
     found = await processes.get(process_id)
     assert (found["status"], found["exitCode"]) == ("killed", 143)
     assert (await processes.followed(process_id))[-1]["exitCode"] == 143
@@ -145,13 +145,13 @@ async def test_kill_all_counts_what_it_killed_and_does_it_at_once(processes: Pro
 
 
 async def test_a_timeout_ends_the_tree_and_says_so(processes: Processes) -> None:
-    process_id = (await processes.start("printf begun; sleep 33.0133 & wait", timeoutMs=200))["processId"]
+    process_id = (await processes.start("printf begun; sleep 333.0133 & wait", timeoutMs=200))["processId"]
     await processes.wait(process_id)
     found = await processes.get(process_id)
     assert (found["status"], found["exitCode"]) == ("failed", 124)
     logs = await processes.logs(process_id)
     assert (logs["stdout"], logs["stderr"]) == ("begun", "Command timed out after 200ms\n")
-    assert not running("sleep 33.0133")
+    assert not running("sleep 333.0133")
 
 
 async def test_what_could_not_start_leaves_a_record_that_says_why(processes: Processes) -> None:
@@ -179,7 +179,7 @@ async def test_background_execution_starts_a_process(
 
 
 async def test_a_streamed_command_is_a_process(http: aiohttp.ClientSession, processes: Processes) -> None:
-    body = {"command": "echo out; echo err >&2; sleep 33.0125"}
+    body = {"command": "echo out; echo err >&2; sleep 333.0125"}
     process_id = ""
     async with http.post("/api/execute/stream", json=body) as response:
         found: list[Json] = []
@@ -215,12 +215,12 @@ async def test_a_killed_stream_ends_though_its_reader_reads_nothing(
     runtime: Runtime, processes: Processes
 ) -> None:
     reader, writer = await asyncio.open_connection("127.0.0.1", runtime.port, limit=4096)
-    body = b'{"command":"exec yes 33.0141"}'
+    body = b'{"command":"exec yes 333.0141"}'
     writer.write(
         b"POST /api/execute/stream HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n" % len(body)
         + body
     )
-    await soon(lambda: running("yes 33.0141"))
+    await soon(lambda: running("yes 333.0141"))
     found = (await processes.listed("?status=running"))[-1]
     await asyncio.wait_for(processes.kill(found["id"]), 10)
     assert (await processes.get(found["id"]))["status"] == "killed"
@@ -232,7 +232,7 @@ async def test_no_more_run_than_may(start: Callable[..., Runtime]) -> None:
     runtime = start()
     async with aiohttp.ClientSession(runtime.url) as http:
         processes = Processes(http)
-        await asyncio.gather(*(processes.start("exec sleep 33.0125") for _ in range(256)))
+        await asyncio.gather(*(processes.start("exec sleep 333.0125") for _ in range(256)))
         found = await processes.start("true", status=409, processId="refused")
         assert found["code"] == "RESOURCE_BUSY"
         assert "256" in found["message"]
@@ -246,7 +246,7 @@ async def test_the_oldest_of_those_that_ended_are_forgotten(start: Callable[...,
     runtime = start()
     async with aiohttp.ClientSession(runtime.url) as http:
         processes = Processes(http)
-        await processes.start("exec sleep 33.0125", processId="lives")
+        await processes.start("exec sleep 333.0125", processId="lives")
         for number in range(520):
             await processes.start("exit 3", processId=f"p{number}", cwd="/no/such/place", status=500)
         found = [each["id"] for each in await processes.listed()]

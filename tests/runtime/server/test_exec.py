@@ -182,11 +182,11 @@ async def test_a_cwd_that_cannot_be_entered_is_an_error_and_nothing_runs(
 
 async def test_a_child_in_the_background_does_not_hold_the_reply_and_lives_on(execute: Execute) -> None:
     begun = time.monotonic()
-    found = await execute("sleep 30.0125 & echo hi")
+    found = await execute("sleep 430.0125 & echo hi")
     assert time.monotonic() - begun < 2
     assert found["stdout"] == "hi\n"
-    assert running("sleep 30.0125")
-    await execute("pkill -f 'sleep 30[.]0125'")
+    assert running("sleep 430.0125")
+    await execute("pkill -f 'sleep 430[.]0125'")
 
 
 async def test_a_background_child_that_goes_on_writing_is_not_killed_by_it(
@@ -201,18 +201,18 @@ async def test_a_background_child_that_goes_on_writing_is_not_killed_by_it(
 
 async def test_a_background_child_that_never_stops_writing_does_not_hold_the_reply(execute: Execute) -> None:
     begun = time.monotonic()
-    found = await execute("yes 30.0126 & sleep 0.1", maxOutputBytes=1000)
+    found = await execute("yes 430.0126 & sleep 0.1", maxOutputBytes=1000)
     took = time.monotonic() - begun
-    await execute("pkill -f 'yes 30[.]0126'")
+    await execute("pkill -f 'yes 430[.]0126'")
     assert took < 3
-    assert found["stdout"].startswith("30.0126\n")
+    assert found["stdout"].startswith("430.0126\n")
 
 
 async def test_a_deadline_is_the_commands_and_not_its_background_childrens(execute: Execute) -> None:
-    found = await execute("sleep 30.0127 & echo hi", timeoutMs=250)
+    found = await execute("sleep 430.0127 & echo hi", timeoutMs=250)
     assert (found["exitCode"], found["stderr"]) == (0, "")
-    assert running("sleep 30.0127")
-    await execute("pkill -f 'sleep 30[.]0127'")
+    assert running("sleep 430.0127")
+    await execute("pkill -f 'sleep 430[.]0127'")
 
 
 async def test_duration_is_in_real_milliseconds(execute: Execute) -> None:

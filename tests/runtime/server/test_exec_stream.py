@@ -180,18 +180,18 @@ async def test_a_reader_that_leaves_does_not_stop_the_command(runtime: Runtime, 
 
 
 async def test_a_reader_that_leaves_ends_the_command_when_it_asked_for_that(runtime: Runtime) -> None:
-    body = '{"command":"sleep 31.0125 & setsid sleep 31.0126; true","onDisconnect":"kill"}'
+    body = '{"command":"sleep 531.0125 & setsid sleep 531.0126; true","onDisconnect":"kill"}'
     _, writer = await open_stream(runtime, body)
-    await soon(lambda: running("sleep 31.0126"), timeout=5)
+    await soon(lambda: running("sleep 531.0126"), timeout=5)
     writer.close()
     # The last one may leave its group in the moment of the SIGTERM: then SIGKILL ends it, after the grace.
-    await soon(lambda: not running("sleep 31.012"), timeout=15)
+    await soon(lambda: not running("sleep 531.012"), timeout=15)
 
 
 async def test_a_timeout_reaches_a_command_whose_reader_has_left(runtime: Runtime) -> None:
-    _, writer = await open_stream(runtime, '{"command":"sleep 31.0127","timeoutMs":300}')
+    _, writer = await open_stream(runtime, '{"command":"sleep 531.0127","timeoutMs":300}')
     writer.close()
-    await soon(lambda: not running("sleep 31.0127"), timeout=5)
+    await soon(lambda: not running("sleep 531.0127"), timeout=5)
 
 
 async def test_an_http_1_0_client_gets_the_stream_and_its_end(runtime: Runtime) -> None:

@@ -96,7 +96,7 @@ async def test_256_commands_run_and_the_next_is_told_the_limit(runtime: Runtime)
             async with http.post("/api/execute", json={"command": command}) as response:
                 return response.status, await response.json()
 
-        waiting = [asyncio.create_task(post("exec sleep 32.0125")) for _ in range(256)]
+        waiting = [asyncio.create_task(post("exec sleep 632.0125")) for _ in range(256)]
         await soon(lambda: len(runtime.descendants()) == 256)
         status, found = await post("true")
         assert (status, found["code"]) == (409, "RESOURCE_BUSY")
@@ -105,7 +105,7 @@ async def test_256_commands_run_and_the_next_is_told_the_limit(runtime: Runtime)
             task.cancel()
         await asyncio.gather(*waiting, return_exceptions=True)
         # All clients have hung up: that ends their commands.
-        await soon(lambda: not running("sleep 32.0125"), timeout=15)
+        await soon(lambda: not running("sleep 632.0125"), timeout=15)
         await soon(lambda: runtime.descendants() == {}, timeout=5)
         assert (await post("echo again"))[1]["stdout"] == "again\n"
 
@@ -123,7 +123,7 @@ sys.exit(main())
 
 async def test_inputs_that_nobody_reads_count_until_their_commands_end(start: Callable[..., Runtime]) -> None:
     runtime = start(prefix=[sys.executable, "-I", "-c", MODEST])
-    body = json.dumps({"command": "exec sleep 31.0135", "stdin": "x" * 1_000_000}).encode()
+    body = json.dumps({"command": "exec sleep 631.0135", "stdin": "x" * 1_000_000}).encode()
 
     async def started() -> int:
         """The client leaves as soon as it has the status, and the command goes on."""

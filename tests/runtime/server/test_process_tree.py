@@ -22,10 +22,10 @@ Execute = Callable[..., Any]
 # It leaves a file, without which a test could pass because nothing had got away yet.
 KEEP = """#!/bin/sh
 : > escaped
-exec sleep 33.0125
+exec sleep 733.0125
 """
 
-# Each starts something that sleeps for 33.0125 seconds, and goes far to keep it.
+# Each starts something that sleeps for 733.0125 seconds, and goes far to keep it.
 ESCAPES = {
     "a child": "./keep & wait",
     "three levels": "sh -c 'sh -c \"./keep; true\"; true'; true",
@@ -34,7 +34,7 @@ ESCAPES = {
     "a daemon": "setsid sh -c '(./keep >/dev/null 2>&1 </dev/null &)'; sleep 9",
     "a daemon with an empty environment": "env -i setsid sh -c '(./keep &) ; exit'; sleep 9",
     "a stopped process": "sh -c ': > escaped; kill -STOP $$; ./keep'; true",
-    "a chain of short lives": "f() { : > escaped; f & }; f & sleep 33.0125",
+    "a chain of short lives": "f() { : > escaped; f & }; f & sleep 733.0125",
 }
 
 
@@ -59,7 +59,7 @@ async def test_a_timeout_leaves_no_descendant_alive(
     assert found["exitCode"] == 124
     assert escaped()
     assert runtime.descendants() == {}
-    assert not running("sleep 33.0125")
+    assert not running("sleep 733.0125")
 
 
 @pytest.mark.parametrize("escape", ESCAPES.values(), ids=ESCAPES)
@@ -73,7 +73,7 @@ async def test_a_client_that_hangs_up_leaves_no_descendant_alive(
         call.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await call
-    await soon(lambda: runtime.descendants() == {} and not running("sleep 33.0125"), timeout=12)
+    await soon(lambda: runtime.descendants() == {} and not running("sleep 733.0125"), timeout=12)
 
 
 async def test_a_client_that_wants_its_buffered_command_to_go_on_may_hang_up(runtime: Runtime) -> None:
@@ -100,7 +100,7 @@ async def test_who_cleans_up_on_sigterm_has_time_to_and_is_heard(execute: Execut
 
 async def test_ending_one_command_leaves_the_others_alone(execute: Execute) -> None:
     other = asyncio.create_task(execute("setsid sleep 0.8; echo lived"))
-    await execute("sleep 33.0126", timeoutMs=100)
+    await execute("sleep 733.0126", timeoutMs=100)
     assert (await other)["stdout"] == "lived\n"
 
 
@@ -109,9 +109,9 @@ async def test_ending_a_command_leaves_those_of_another_runtime_alone(
 ) -> None:
     other = start()
     async with aiohttp.ClientSession(other.url) as http:
-        await http.post("/api/execute", json={"command": "setsid sleep 34.0125 >/dev/null 2>&1 &"})
-    await execute("sleep 33.0127", timeoutMs=100)
-    assert running("sleep 34.0125")
+        await http.post("/api/execute", json={"command": "setsid sleep 734.0125 >/dev/null 2>&1 &"})
+    await execute("sleep 733.0127", timeoutMs=100)
+    assert running("sleep 734.0125")
 
 
 async def test_where_limits_cannot_mark_processes_the_environment_does(start: Callable[..., Runtime]) -> None:
@@ -120,7 +120,7 @@ async def test_where_limits_cannot_mark_processes_the_environment_does(start: Ca
     runtime = start(prefix=["prlimit", "--rttime=1000000:1000000"])
     mark = runtime.workspace / "escaped"
     async with aiohttp.ClientSession(runtime.url) as http:
-        body = {"command": f"setsid sh -c '(sleep 33.0128 &); : > {mark}'; sleep 9", "timeoutMs": 1000}
+        body = {"command": f"setsid sh -c '(sleep 733.0128 &); : > {mark}'; sleep 9", "timeoutMs": 1000}
         async with http.post("/api/execute", json=body) as response:
             assert (await response.json())["exitCode"] == 124
     assert mark.exists()
@@ -158,15 +158,15 @@ async def test_sigterm_ends_commands_answers_their_clients_and_exits_with_0(
     async with aiohttp.ClientSession(runtime.url) as http:
 
         async def streamed() -> list[dict[str, Any]]:
-            async with http.post("/api/execute/stream", json={"command": "exec sleep 35.0125"}) as response:
+            async with http.post("/api/execute/stream", json={"command": "exec sleep 735.0125"}) as response:
                 return [event async for event in events(response)]
 
         async def buffered() -> dict[str, Any]:
-            body = {"command": "trap 'echo bye; exit 4' TERM; sleep 35.0126 & wait"}
+            body = {"command": "trap 'echo bye; exit 4' TERM; sleep 735.0126 & wait"}
             async with http.post("/api/execute", json=body) as response:
                 return await response.json()
 
-        await http.post("/api/execute", json={"command": "setsid sleep 35.0127 >/dev/null 2>&1 &"})
+        await http.post("/api/execute", json={"command": "setsid sleep 735.0127 >/dev/null 2>&1 &"})
         running_calls = asyncio.gather(streamed(), buffered())
         await soon(lambda: len(runtime.descendants()) >= 4)
         begun = time.monotonic()
@@ -176,7 +176,7 @@ async def test_sigterm_ends_commands_answers_their_clients_and_exits_with_0(
     assert time.monotonic() - begun < 3
     assert events_seen[-1] | {"timestamp": ""} == {"type": "complete", "exitCode": 143, "timestamp": ""}
     assert (reply["stdout"], reply["exitCode"]) == ("bye\n", 4)
-    assert not running("sleep 35.012")
+    assert not running("sleep 735.012")
     assert runtime.failures() == []
 
 
@@ -219,19 +219,19 @@ async def test_as_pid_1_it_reaps_kills_and_stops_as_well(start: Callable[..., Ru
                 return await response.json()
 
         assert (await execute("ps -o comm= -p 1"))["stdout"].startswith("python")
-        assert (await execute("(sleep 33.0129 &); (sleep 0.1 &); exit 5"))["exitCode"] == 5
-        assert running("sleep 33.0129")
-        found = await execute("setsid sh -c '(sleep 33.0130 &)'; sleep 9", timeoutMs=300)
+        assert (await execute("(sleep 733.0129 &); (sleep 0.1 &); exit 5"))["exitCode"] == 5
+        assert running("sleep 733.0129")
+        found = await execute("setsid sh -c '(sleep 733.0130 &)'; sleep 9", timeoutMs=300)
         assert found["exitCode"] == 124
-        assert not running("sleep 33.0130")
+        assert not running("sleep 733.0130")
         # In a pod's own /proc there is little to look through: even this is caught.
-        found = await execute("f() { setsid bash -c f & }; export -f f; f; sleep 33.0131", timeoutMs=300)
+        found = await execute("f() { setsid bash -c f & }; export -f f; f; sleep 733.0131", timeoutMs=300)
         assert found["exitCode"] == 124
-        assert list(below(inner).values()) == ["sleep 33.0129"]
+        assert list(below(inner).values()) == ["sleep 733.0129"]
         assert (await execute("ps -eo state= | grep -c Z"))["stdout"] == "0\n"
         os.kill(inner, signal.SIGTERM)
         assert runtime.process.wait(10) == TERMINATED
-    assert not running("sleep 33.0129")
+    assert not running("sleep 733.0129")
 
 
 async def test_each_process_gets_one_sigterm_and_not_two(execute: Execute) -> None:

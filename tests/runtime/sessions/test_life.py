@@ -131,11 +131,11 @@ async def test_a_dead_session_can_be_made_anew_or_deleted(sessions: Sessions) ->
 async def test_a_timeout_ends_the_session_its_tree_and_is_told_twice(
     sessions: Sessions, runtime: Runtime
 ) -> None:
-    await sessions.out("sleep 44.0161 & setsid sleep 44.0162 & true")
-    found = await sessions.run("X=1; trap '' TERM; sleep 44.0163; sleep 44.0164", status=500, timeoutMs=200)
+    await sessions.out("sleep 844.0161 & setsid sleep 844.0162 & true")
+    found = await sessions.run("X=1; trap '' TERM; sleep 844.0163; sleep 844.0164", status=500, timeoutMs=200)
     assert found["code"] == "COMMAND_EXECUTION_ERROR"
     assert "timeout" in found["message"]
-    await soon(lambda: not running("sleep 44.016"))
+    await soon(lambda: not running("sleep 844.016"))
     assert runtime.descendants() == {}
     assert (await sessions.run("true", status=410))["context"]["exitCode"] is None
     assert await sessions.out("echo ${X-fresh}") == "fresh\n"
@@ -151,14 +151,14 @@ async def test_delete_ends_what_runs_and_says_so_to_all_who_wait(
     sessions: Sessions, runtime: Runtime
 ) -> None:
     mark = runtime.workspace / "runs"
-    calls = [asyncio.create_task(sessions.run(f": > {mark}; sleep 45.0161", status=410))]
+    calls = [asyncio.create_task(sessions.run(f": > {mark}; sleep 845.0161", status=410))]
     await soon(mark.exists)
     calls += [asyncio.create_task(sessions.run("echo never", status=410)) for _ in range(3)]
     await sessions.shows(waiting=3)
     await sessions.delete()
     for each in await asyncio.gather(*calls):
         assert each["code"] == "SESSION_DESTROYED"
-    await soon(lambda: not running("sleep 45.0161"))
+    await soon(lambda: not running("sleep 845.0161"))
     mark.unlink()
 
 
@@ -176,7 +176,7 @@ async def test_calls_that_wait_when_the_shell_dies_are_told(sessions: Sessions, 
 
 
 async def test_sessions_and_their_queues_are_bounded(sessions: Sessions, runtime: Runtime) -> None:
-    first = asyncio.create_task(sessions.run("sleep 46.0161", status=410))
+    first = asyncio.create_task(sessions.run("sleep 846.0161", status=410))
     await sessions.shows(state="busy")
     calls = [asyncio.create_task(sessions.run("true", status=410)) for _ in range(64)]
     await sessions.shows(waiting=64)

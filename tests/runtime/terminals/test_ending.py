@@ -21,11 +21,11 @@ async def test_when_the_runtime_stops_sockets_are_told_and_shells_end(start: Cal
     async with aiohttp.ClientSession(runtime.url) as http:
         await create(http, id="it", shell="bash")
         async with Viewer(http, "/ws/terminal?terminalId=it") as viewer:
-            await viewer.run("sleep 33.01 &")
+            await viewer.run("sleep 1033.01 &")
             stopping = asyncio.create_task(asyncio.to_thread(runtime.stop))
             assert await viewer.closed() == 1001
             assert await stopping == TERMINATED
-    assert not running("sleep 33.01")
+    assert not running("sleep 1033.01")
     assert runtime.failures() == []
 
 

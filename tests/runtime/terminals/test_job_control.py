@@ -38,17 +38,17 @@ async def test_a_job_is_stopped_continued_and_interrupted(
     await post("create", id="jobs", shell=shell)
     async with attach("jobs") as viewer:
         await viewer.told("ready")
-        await viewer.type("sleep 32.01\r")
-        await soon(lambda: in_front(runtime, "sleep 32.01"))
+        await viewer.type("sleep 1132.01\r")
+        await soon(lambda: in_front(runtime, "sleep 1132.01"))
         await viewer.type(CTRL_Z)
         await viewer.shows("Stopped")
         text = await viewer.run("jobs")
-        assert "sleep 32.01" in text
+        assert "sleep 1132.01" in text
         viewer.forget()
         await viewer.type("fg\r")
-        await soon(lambda: in_front(runtime, "sleep 32.01"))
+        await soon(lambda: in_front(runtime, "sleep 1132.01"))
         await viewer.type(CTRL_C)
-        await soon(lambda: not running("sleep 32.01"))
+        await soon(lambda: not running("sleep 1132.01"))
         assert "alive" in await viewer.run("echo al''ive")
 
 
@@ -57,15 +57,15 @@ async def test_a_key_interrupts_the_job_in_the_foreground_only(
 ) -> None:
     await post("create", id="jobs", shell="bash")
     async with attach("jobs") as viewer:
-        await viewer.run("sleep 32.02 &")
+        await viewer.run("sleep 1132.02 &")
         await viewer.type("cat\r")
         await soon(lambda: in_front(runtime, "cat"))
         await viewer.type(CTRL_C)
         await soon(lambda: "cat" not in runtime.descendants().values())
-        assert running("sleep 32.02")
+        assert running("sleep 1132.02")
         viewer.forget()
         await viewer.type("fg\r")
-        await soon(lambda: in_front(runtime, "sleep 32.02"))
+        await soon(lambda: in_front(runtime, "sleep 1132.02"))
         await viewer.type("\x1c")
         await viewer.shows("Quit")
 

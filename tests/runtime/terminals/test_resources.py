@@ -85,12 +85,12 @@ async def test_destroy_ends_all_that_was_started_there(
 ) -> None:
     async with attach(terminal) as viewer:
         await viewer.run(
-            "(trap '' HUP TERM; sleep 31.01) & setsid sleep 31.02 & nohup sleep 31.03 >/dev/null 2>&1 &"
+            "(trap '' HUP TERM; sleep 1231.01) & setsid sleep 1231.02 & nohup sleep 1231.03 >/dev/null 2>&1 &"
         )
-        await soon(lambda: all(running(f"sleep 31.0{number}") for number in (1, 2, 3)))
+        await soon(lambda: all(running(f"sleep 1231.0{number}") for number in (1, 2, 3)))
         await post("destroy", id=terminal)
         assert runtime.descendants() == {}
-        assert not running("sleep 31.0")
+        assert not running("sleep 1231.0")
         told = await viewer.told("exit")
         assert told["code"] != 0
         assert await viewer.closed() == 1000
@@ -116,8 +116,8 @@ async def test_an_id_is_free_as_soon_as_its_destruction_began(
     first = await post("create", id="stubborn", shell="bash")
     async with attach("stubborn") as viewer:
         await viewer.run("echo sec''ret")
-        await viewer.type("trap '' HUP TERM; exec sleep 31.07\r")
-        await soon(lambda: running("sleep 31.07"))
+        await viewer.type("trap '' HUP TERM; exec sleep 1231.07\r")
+        await soon(lambda: running("sleep 1231.07"))
         ending = asyncio.create_task(post("destroy", id="stubborn"))
         second = first
         while second["pid"] == first["pid"]:
@@ -136,11 +136,11 @@ async def test_what_a_shell_left_behind_lives_on_after_its_own_end(
 ) -> None:
     async with attach(terminal) as viewer:
         # Before it has a session of its own, the end of the shell is its end too.
-        await viewer.run("setsid -f sh -c ': >away; exec sleep 31.04' >/dev/null 2>&1")
+        await viewer.run("setsid -f sh -c ': >away; exec sleep 1231.04' >/dev/null 2>&1")
         await viewer.run("until test -e away; do sleep 0.02; done")
         await viewer.type("exit\r")
         await viewer.closed()
-    assert running("sleep 31.04")
+    assert running("sleep 1231.04")
     runtime.end_descendants()
 
 
@@ -148,7 +148,7 @@ async def test_a_shell_whose_child_keeps_the_terminal_still_ends(
     terminal: str, attach: Attach, runtime: Runtime
 ) -> None:
     async with attach(terminal) as viewer:
-        await viewer.run("(trap '' HUP; exec sleep 31.05) &")
+        await viewer.run("(trap '' HUP; exec sleep 1231.05) &")
         await viewer.type("exit 5\r")
         assert await viewer.told("exit") == {"type": "exit", "code": 5}
     runtime.end_descendants()
@@ -282,7 +282,7 @@ async def test_an_ordinary_user_has_terminals(start: Callable[..., Runtime]) -> 
         async with http.post("/api/terminal/create", json={"id": "it", "shell": "bash"}) as response:
             assert response.status == 200
         async with Viewer(http, "/ws/terminal?terminalId=it") as viewer:
-            text = await viewer.run("id -u; sleep 31.06 & jobs; kill %1")
+            text = await viewer.run("id -u; sleep 1231.06 & jobs; kill %1")
             assert "65534\r\n" in text
             assert "Running" in text
 
