@@ -28,8 +28,10 @@ def main() -> int:
     except options.OptionsError as error:
         sys.stderr.write(f"sandpod-runtime: {error}\n")
         return 2
-    from sandpod_runtime import hardening, listening
+    from sandpod_runtime import environment, hardening, listening
 
+    # Nobody can read it, not even we, once the memory is hidden.
+    image = environment.original()
     open_files = hardening.prepare_files()
     hardening.harden()
     try:
@@ -40,7 +42,7 @@ def main() -> int:
     # Nine tenths of the start are these imports.
     from sandpod_runtime import server
 
-    return server.run(chosen, sockets=sockets, open_files=open_files, isolation=isolation)
+    return server.run(chosen, sockets=sockets, image=image, open_files=open_files, isolation=isolation)
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ import signal
 import socket
 from typing import TYPE_CHECKING
 
-from sandpod_runtime import __version__, environment, log
+from sandpod_runtime import __version__, log
 from sandpod_runtime.assembly import Parts, beginning, ending, router, sleeper
 from sandpod_runtime.connection import ControlServer, Crowd, most_connections
 from sandpod_runtime.door import Door
@@ -35,11 +35,15 @@ logger = logging.getLogger(__name__)
 
 
 def run(
-    options: Options, *, sockets: list[socket.socket], open_files: int | None, isolation: "Isolation | None"
+    options: Options,
+    *,
+    sockets: list[socket.socket],
+    image: dict[str, str],
+    open_files: int | None,
+    isolation: "Isolation | None",
 ) -> int:
     """Returns the exit code. `isolation` is None where nobody asked for more than the container's."""
     log.configure(options.log_level)
-    image = environment.original()
     if isolation is not None:
         image |= isolation.variables(image)
         if isolation.reason is not None:

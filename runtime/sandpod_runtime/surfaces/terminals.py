@@ -159,7 +159,7 @@ def _id(given: str | None) -> str:
 
 
 def _uuid() -> str:
-    import uuid  # aiohttp's client has loaded it already
+    import uuid  # a terminal can wait for it, the start need not
 
     return str(uuid.uuid4())
 

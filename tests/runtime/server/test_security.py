@@ -95,7 +95,8 @@ async def test_commands_see_nothing_of_the_runtimes_environment(start: Callable[
 
 async def test_the_locale_is_the_images_also_when_it_has_none(start: Callable[..., Runtime]) -> None:
     """Python would set LC_CTYPE for itself and so for every command."""
-    runtime = start(environ={"PATH": "/usr/bin:/bin"})
+    # As nobody, whom the kernel shows no memory that is hidden.
+    runtime = start(environ={"PATH": "/usr/bin:/bin"}, prefix=unprivileged())
     assert (await run(runtime, "env | grep -E '^(LC_|LANG)'"))["stdout"] == ""
 
 
