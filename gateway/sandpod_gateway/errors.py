@@ -99,7 +99,7 @@ class Conflict(Refusal):
 
 
 class NotStarting(NotReady):
-    """Its start has failed, and asking again does not change that: somebody has to look at it."""
+    """Its starts have failed. They are tried again now and then, whoever asks; somebody has to look at it."""
 
 
 class Unchecked(NotReady):

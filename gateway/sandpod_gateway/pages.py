@@ -85,6 +85,8 @@ _PAGES: Final[tuple[tuple[type[Refusal], Page], ...]] = (
             "SANDBOX_FAILED",
             "It cannot start",
             "The sandbox could not be started. Its owner finds the reason in the sandbox's status.",
+            # It is tried again at least every five minutes.
+            retry=30,
         ),
     ),
     (

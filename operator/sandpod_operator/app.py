@@ -232,7 +232,7 @@ class App:
 
     def _answered(self, key: Key, answer: Answer) -> None:
         if answer.errand is Errand.BIND and self._pools is not None:
-            self._pools.bound(key)
+            self._pools.forget_secrets(key)
         if self.store.put_answer(key, answer):
             self.queue.add(key)
 

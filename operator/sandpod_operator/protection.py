@@ -123,18 +123,21 @@ class Protection:
             if not self._synced():
                 await asyncio.sleep(SETTLING)
                 continue
-            now, listed = self._clock(), True
+            again, listed = self._clock() >= retry, True
             try:
-                if now >= relist:
+                if self._clock() >= relist:
                     await self.look()
-                    relist = now + RELIST
-                failure = await self.settle(again=now >= retry)
+                    relist = self._clock() + RELIST
+                failure = await self.settle(again=again)
             except ApiError as error:
-                failure, listed = self._failed(error), False
+                failure, again, listed = self._failed(error), True, False
             if failure is not None:
                 seconds = max(pause, failure.retry_after or 0.0)
                 log.warning("the protection from drains is tried again in %.0f s: %s", seconds, failure)
-                retry, pause = now + seconds, min(pause * 2, LONGEST_RETRY)
+                due = self._clock() + seconds
+                # One more that refuses does not put off the others.
+                retry = due if again else min(retry, due)
+                pause = min(pause * 2, LONGEST_RETRY) if again else pause
             elif not self._refused:
                 retry, pause = math.inf, FIRST_RETRY
             if listed:

@@ -77,6 +77,8 @@ class Reconciler:
             )
             if situation.sandbox is not None:
                 self._metrics.progress.see(situation.sandbox, now=self._now())
+            else:
+                self._pools.forget_secrets(key)
             plan = decide(situation, now=self._now(), installation=self._installation)
             if not await self._executor.carry_out(plan, key=key, sandbox=situation.sandbox):
                 if plan.look_again_at is not None:

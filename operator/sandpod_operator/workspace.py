@@ -151,7 +151,7 @@ def volume_obstacle(case: "Case", obstacle: Trouble) -> tuple[Reason, str] | Non
     missing = _NO_CLAIM.search(obstacle.message)
     if missing is not None and missing["name"] == name:
         return Reason.CLAIM_NOT_FOUND, name
-    unbound = claim is None or claim.phase == "Pending"
+    unbound = claim.phase == "Pending" if claim is not None else case.spec.pod_template is None
     return (Reason.CLAIM_PENDING, name) if unbound and _NO_VOLUME.search(obstacle.message) else None
 
 

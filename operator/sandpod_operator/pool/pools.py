@@ -56,6 +56,6 @@ class Pools:
     async def read(self, key: Key, reading: Reading) -> None:
         await self._reader.read(key, reading.spec, subject=reading.subject, now=self._now())
 
-    def bound(self, key: Key) -> None:
-        """The runtime has its environment: nobody here needs the secrets any more."""
+    def forget_secrets(self, key: Key) -> None:
+        """The runtime has its environment, or the sandbox is gone."""
         self._reader.drop(key)

@@ -58,6 +58,8 @@ async def test_how_long_it_took_is_told_in_seconds_as_the_python_process_does(fa
     await fast.open()
     begun = time.perf_counter()
     waiting = asyncio.create_task(fast.haproxy.get("/wait"))
+    await until(lambda: any(head.startswith(b"GET /wait ") for head in fast.pod.heads))
+    # What is to be seen in the log
     await asyncio.sleep(0.2)
     fast.pod.release.set()
     await waiting

@@ -223,16 +223,16 @@ async def test_a_paused_sandbox_is_said_to_be_and_not_woken(gateway: Harness) ->
     assert (answer.status, answer.json["code"], gateway.api.wakes) == (409, "SANDBOX_PAUSED", [])
 
 
-async def test_a_sandbox_that_cannot_start_is_said_to_be_and_not_asked_for_again(gateway: Harness) -> None:
+async def test_a_sandbox_that_cannot_start_is_said_to_be_and_seldom_asked_for_again(gateway: Harness) -> None:
     host = await exposed(gateway, phase="Failed", ready=False, pod_ip="", reason="ImagePullFailed")
 
     program = await gateway.preview("GET", host=host)
     person = await gateway.preview("GET", host=host, headers={"Accept": "text/html"})
 
     assert (program.status, program.json["code"]) == (503, "SANDBOX_FAILED")
-    assert "Retry-After" not in person.headers
+    assert person.headers["Retry-After"] == "30"
     assert b"It cannot start" in person.body
-    assert b"again" not in person.body
+    assert b'http-equiv="refresh" content="30"' in person.body
     assert gateway.api.wakes == []
 
 
