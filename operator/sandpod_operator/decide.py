@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 
 from sandpod_crds.names import Phase
 
-from .case import Case
+from .case import Case, earliest
 from .departure import (
     PAUSED,
     bury_the_pod,
@@ -250,7 +250,9 @@ def keep_it_running(case: Case) -> Plan | None:
     elif not pod.node_responds and case.draft.ready_reason != Reason.NODE_NOT_RESPONDING:
         lost = Reason.NODE_NOT_RESPONDING
         case.tell(lost, case.sentence(lost, pod.node or ""))
-    return case.settle(ask=_news(case), look_again_at=case.draft.forgive())
+    return case.settle(
+        ask=_news(case), look_again_at=earliest((case.draft.forgive(), case.ask_about_disk_at))
+    )
 
 
 def _news(case: Case) -> Ask | None:
@@ -273,9 +275,8 @@ def _news(case: Case) -> Ask | None:
             return case.ask(Errand.ADJUST, subject=wanted)
         if adjusted.outcome is Outcome.DONE:
             case.draft.note_sleep_after(wanted)
-    since = case.pod.unready_since if case.pod is not None else None
-    if since is not None and case.answer_to(Errand.CHECK, subject=since) is None:
-        return case.ask(Errand.CHECK, subject=since)
+    if case.pod is not None and case.wonders_about_disk:
+        return case.ask(Errand.CHECK, subject=case.pod.unready_since or "")
     return None
 
 

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from tests.support.aftermath import nothing_doubled_nothing_left
-from tests.support.cluster import Json, get, kubectl
+from tests.support.cluster import Json, kubectl
 from tests.support.sandboxes import Sandbox, Sandboxes
 from tests.support.waiting import eventually
 
@@ -74,16 +74,11 @@ def test_a_service_that_is_evicted_starts_again_and_says_who_took_its_pod(sandbo
     nothing_doubled_nothing_left(sandbox)
 
 
-def budget_counts(box: Sandbox) -> int:
-    budgets = get("poddisruptionbudgets", "-n", box.namespace)["items"]
-    return sum(each.get("status", {}).get("currentHealthy", 0) for each in budgets)
-
-
 def test_nobody_who_works_is_evicted(sandbox: Sandboxes) -> None:
     box = sandbox().wait()
     pod: str = box.status()["podUID"]
     # The first sandbox of a namespace runs for a moment before drains wait for it.
-    eventually(lambda: budget_counts(box) == 1, timeout=SLOW)
+    eventually(box.holds_up_drains, timeout=SLOW)
     with pytest.raises(AssertionError, match="disruption budget"):
         evict(box)
 

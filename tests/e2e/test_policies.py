@@ -90,7 +90,7 @@ def test_a_cluster_that_enforces_nothing_is_told_of(sandbox: Sandboxes) -> None:
 
 def test_a_drain_waits_for_sandboxes_that_work(sandbox: Sandboxes) -> None:
     box = sandbox().wait()
-    eventually(lambda: kubectl("get", "pdb", "-n", box.namespace, "-o", "name").stdout)
+    eventually(box.holds_up_drains)
     eviction: Json = {
         "apiVersion": "policy/v1",
         "kind": "Eviction",

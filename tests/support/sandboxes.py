@@ -99,6 +99,11 @@ class Sandbox:
         """Its pod, by whatever name a pool has made it."""
         return get("pod", self.status().get("podName") or self.name, "-n", self.namespace)
 
+    def holds_up_drains(self) -> bool:
+        """Its namespace's budget counts its pod, which takes a moment after the sandbox is Ready."""
+        budgets = get("poddisruptionbudgets", "-n", self.namespace)["items"]
+        return any(each.get("status", {}).get("currentHealthy") for each in budgets)
+
     def events(self) -> list[Json]:
         """Kubernetes events about it, the oldest first."""
         selector = f"involvedObject.kind=Sandbox,involvedObject.name={self.name}"

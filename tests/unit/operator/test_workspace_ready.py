@@ -141,6 +141,18 @@ def test_a_runtime_that_is_not_ready_for_another_reason_has_no_full_disk() -> No
     assert (writes(plan), plan.ask) == ([], None)
 
 
+def test_one_that_stays_unready_is_asked_again_for_its_disk_may_be_full_by_now() -> None:
+    had_room = answer(Errand.CHECK, subject=SINCE, ago=60)
+    plan = with_spec(VOLUME, unready(), claim(), answers=(had_room,))
+    assert plan.ask is not None
+    assert plan.ask.errand is Errand.CHECK
+
+    recently = with_spec(VOLUME, unready(), claim(), answers=(answer(Errand.CHECK, subject=SINCE),))
+    assert recently.look_again_at is not None
+    full = answer(Errand.CHECK, subject=SINCE, message="1024 of 1073741824 bytes are free.", ago=60)
+    assert with_spec(VOLUME, unready(), claim(), answers=(full,)).ask is None
+
+
 def test_a_failed_setup_is_said_of_the_workspace_and_told_once() -> None:
     failed = answer(Errand.SETUP, setup=SetupResult(state="Failed", message="make: no rule"))
     spec = {**VOLUME, **SETUP}
