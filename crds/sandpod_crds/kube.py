@@ -18,6 +18,7 @@ from kubernetes.aio.client.rest import RESTClientObject
 from yarl import URL
 
 from .errors import ApiError, Gone, Json, Throttled, Unavailable, from_response, from_status
+from .keepalive import watch_over
 from .kube_configuration import find_configuration
 from .names import FIELD_MANAGER
 
@@ -38,14 +39,6 @@ LONGEST_DELAY: Final = 5.0
 # How long after its own `timeoutSeconds` the server may take to end a watch before we call the connection
 # dead
 WATCH_GRACE: Final = 15.0
-# Of a server whose node has died, a watch would not hear for as long as it may last: 15 s of silence, then a
-# probe every 5 s, four times.
-_KEEPALIVE: Final = (
-    (socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1),
-    (socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, 15),
-    (socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, 5),
-    (socket.IPPROTO_TCP, socket.TCP_KEEPCNT, 4),
-)
 
 Query = Mapping[str, str | int | bool]
 
@@ -56,8 +49,7 @@ def watchful_socket(address: Any) -> socket.socket:
     """
     family, kind, protocol = address[:3]
     made = socket.socket(family, kind, protocol)
-    for option in _KEEPALIVE:
-        made.setsockopt(*option)
+    watch_over(made)
     return made
 
 

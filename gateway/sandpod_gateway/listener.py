@@ -12,6 +12,7 @@ from typing import Final
 
 from aiohttp import web
 from aiohttp.web_protocol import RequestHandler
+from sandpod_crds.keepalive import watch_over
 
 from .connection import Connection, request_of
 from .forwarded import Network, is_among
@@ -37,16 +38,6 @@ BACKLOG: Final = 1024
 # Counted apart, or anybody in the cluster could take all the places of the API server's connections.
 STRANGER_SECONDS: Final = 5.0
 STRANGERS: Final = 64
-
-# A replica of the API server whose node has died closes nothing. Linux would notice after two hours; here it
-# is 15 s of silence, then a probe every 5 s, four times. No TCP_USER_TIMEOUT, which the pool has: it would
-# also cut off a client that reads slowly.
-_KEEPALIVE: Final = (
-    (socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1),
-    (socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, 15),
-    (socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, 5),
-    (socket.IPPROTO_TCP, socket.TCP_KEEPCNT, 4),
-)
 
 # aiohttp logs each malformed request with a traceback. They are answered 400, and anybody can send as many as
 # they like; what goes wrong behind the parser is logged by the door.
@@ -108,9 +99,9 @@ class Listener(web.Server):
             backlog=BACKLOG,
         )
         for listening in self._socket.sockets:
-            for option in _KEEPALIVE:
-                # Accepted sockets inherit it.
-                listening.setsockopt(*option)
+            # A replica of the API server may die with its node. No TCP_USER_TIMEOUT, which the pool has: it
+            # would also cut off a client that reads slowly.
+            watch_over(listening)
         # Where any port would do, each family has got one of its own, in an order that is another each time.
         found = sorted(self._socket.sockets, key=lambda each: each.family != socket.AF_INET)
         self.port = found[0].getsockname()[1]

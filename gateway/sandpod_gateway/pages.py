@@ -219,9 +219,9 @@ def show(page: Page, request: web.BaseRequest) -> web.Response:
         headers["Retry-After"] = str(page.retry)
     if page.status == 401:
         headers["WWW-Authenticate"] = "Bearer"
-    text = page.text
+    text, by_itself = page.text, may_try_again(request)
     if page.retry is not None:
-        text += f" {_AGAIN if may_try_again(request) else _SEND_AGAIN}"
+        text += f" {_AGAIN if by_itself else _SEND_AGAIN}"
     if not _wants_page(request):
         document = {"code": page.code, "message": text, "httpStatus": page.status}
         body = json.dumps(document).encode() + b"\n"
@@ -229,7 +229,7 @@ def show(page: Page, request: web.BaseRequest) -> web.Response:
             status=page.status, body=body, headers=headers | {"Content-Type": "application/json"}
         )
     headers |= {"Content-Type": "text/html; charset=utf-8", "Content-Security-Policy": _POLICY}
-    retry = page.retry if may_try_again(request) else None
+    retry = page.retry if by_itself else None
     return web.Response(status=page.status, body=_html(page.title, text, retry=retry), headers=headers)
 
 

@@ -15,6 +15,7 @@ from typing import Final
 from aiohttp import ClientPayloadError
 from aiohttp.client_proto import ResponseHandler
 from aiohttp.streams import StreamReader
+from sandpod_crds.keepalive import watch_over
 
 from .addresses import Address
 from .errors import NotReady, TooMany, Unreachable
@@ -24,15 +25,8 @@ from .errors import NotReady, TooMany, Unreachable
 IDLE_SECONDS: Final = 10.0
 MAX_IDLE_PER_ADDRESS: Final = 16
 
-# A pod whose node has died says nothing more. Streams have no time-out, so the kernel has to find out: 15 s
-# of silence, then a probe every 5 s, four times.
-_KEEPALIVE: Final = (
-    (socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1),
-    (socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, 15),
-    (socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, 5),
-    (socket.IPPROTO_TCP, socket.TCP_KEEPCNT, 4),
-    (socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, 35_000),
-)
+# A pod whose node has died takes nothing more. Streams have no time-out, so the kernel has to find out.
+_UNTAKEN_MS: Final = 35_000
 
 
 class Connection(ResponseHandler):
@@ -178,6 +172,6 @@ class Pool:
                 "the sandbox's pod does not accept connections; it may just have gone away"
             ) from error
         sock: socket.socket = transport.get_extra_info("socket")
-        for level, option, value in _KEEPALIVE:
-            sock.setsockopt(level, option, value)
+        watch_over(sock)
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, _UNTAKEN_MS)
         return protocol

@@ -119,7 +119,7 @@ class Reader:
             found = _environment(spec, dict(zip(places, texts, strict=True)), subject=subject, now=now)
         self._kept.pop(key, None)
         self._kept[key] = found
-        # Those of sandboxes that were deleted before the bind, too.
+        # Also what no bind will take any more, as of a sandbox that was paused.
         while len(self._kept) > MOST_KEPT or now - next(iter(self._kept.values())).read_at > GOOD_FOR:
             self._kept.popitem(last=False)
 
