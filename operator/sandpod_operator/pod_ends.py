@@ -63,7 +63,7 @@ def obstacle(status: Json, conditions: dict[str, Json]) -> Trouble | None:
     return None
 
 
-def end_of(status: Json, state: Json, *, unsaid: bool) -> Trouble | None:
+def end_of(status: Json, state: Json, conditions: dict[str, Json], *, unsaid: bool) -> Trouble | None:
     over = status.get("phase") in ("Failed", "Succeeded")
     reason, message = status.get("reason"), status.get("message", "")
     if over and reason == "Evicted":
@@ -81,7 +81,9 @@ def end_of(status: Json, state: Json, *, unsaid: bool) -> Trouble | None:
         if terminated is not None and terminated.get("exitCode") != 0:
             trouble = _terminated(terminated, what=f"the init container {container['name']}")
             return Trouble(reason=Reason.START_FAILED, message=trouble.message)
-    return Trouble(reason=Reason.POD_FAILED, message=in_one_line(message or "no reason given"))
+    # Such as the garbage collector, of a pod whose node is gone.
+    disruption = conditions.get("DisruptionTarget", {}).get("message")
+    return Trouble(reason=Reason.POD_FAILED, message=in_one_line(message or disruption or "no reason given"))
 
 
 def _terminated(terminated: Json, *, what: str) -> Trouble:

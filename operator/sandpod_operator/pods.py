@@ -101,7 +101,7 @@ def facts(pod: Json) -> PodFacts:
     over = bool(containers) and all("terminated" in state_of(each) for each in containers)
     # Whether it has evicted the pod, the kubelet says with the phase, a moment after the containers' end.
     unsaid = over and not deleted and not (words is not None and words.slept)
-    end = end_of(status, state, unsaid=unsaid)
+    end = end_of(status, state, conditions, unsaid=unsaid)
     claimed_at = _moment(annotations.get(ANNOTATION_CLAIMED_AT))
     return PodFacts(
         name=metadata["name"],

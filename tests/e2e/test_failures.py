@@ -63,9 +63,13 @@ def instead_of_the_runtime(name: str, script: str, namespace: str) -> Json:
 
 
 def make_node(name: str) -> None:
-    """A node that the scheduler takes for a good one, though no kubelet serves it."""
+    """A node that the scheduler takes for a good one, though no kubelet serves it. Only who tolerates
+    everything goes there: the others' pods would be lost with it.
+    """
     labels = {"kubernetes.io/hostname": name, "kubernetes.io/os": "linux"}
-    apply({"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": labels}})
+    taint = {"key": "sandpod.dev/e2e-lost", "effect": "NoSchedule"}
+    node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": labels}}
+    apply({**node, "spec": {"taints": [taint]}})
     room = {"cpu": "4", "memory": "8Gi", "pods": "20", "ephemeral-storage": "100Gi"}
     status = {"capacity": room, "allocatable": room, "conditions": [{"type": "Ready", "status": "True"}]}
     patch = json.dumps({"status": status})
@@ -187,6 +191,7 @@ def test_a_runtime_that_never_answers_is_given_up(trouble: Trouble) -> None:
 def test_a_sandbox_whose_node_is_gone_starts_elsewhere(trouble: Trouble) -> None:
     box = trouble.on_a_lost_node
     eventually(lambda: box.status().get("podUID") not in (None, trouble.lost_pod), timeout=120, every=0.5)
+    assert "node" in box.told("PodFailed")
     # The new pod is for the same node, which will not come back: now a person has to say so.
     box.fails_with("Unschedulable")
     box.apply().wait()

@@ -118,6 +118,14 @@ def test_a_pod_that_its_node_refused_has_failed() -> None:
     assert found.message == "OutOfcpu: Node didn't have enough resource: cpu"
 
 
+def test_a_pod_that_was_lost_with_its_node_has_failed_for_that() -> None:
+    gone = {"type": "DisruptionTarget", "status": "True", "message": "PodGC: node no longer exists"}
+    found = of({"phase": "Failed", "conditions": [gone]}).end
+
+    assert found is not None
+    assert (found.reason, found.message) == (Reason.POD_FAILED, "PodGC: node no longer exists")
+
+
 def test_a_sidecar_that_is_not_ready_is_no_silent_node() -> None:
     status = up(ready="False", reason="ContainersNotReady")
     status["conditions"][1]["status"] = "False"
