@@ -12,25 +12,16 @@ from sandpod_crds.keys import bind_token, credential, proof, sha256_hex
 from sandpod_crds.names import ANNOTATION_BIND_NONCE
 from sandpod_operator.metrics import Metrics
 from sandpod_operator.observations import Answer, Errand, Key, Outcome
-from sandpod_operator.plan import Ask
 from sandpod_operator.resources.pod import with_bind_nonce
 from sandpod_operator.runtime_client import RuntimeClient
 from sandpod_operator.whereabouts import whereabouts
 
+from tests.support.asked_runtime import ASK as ANY_ASK
+from tests.support.asked_runtime import SECRET
 from tests.support.operator_api import Api
-from tests.support.operator_objects import INSTALLATION, KEY, NOW, POD_UID, UID, case_of, sandbox
+from tests.support.operator_objects import INSTALLATION, KEY, NOW, POD_UID, case_of, sandbox
 
-SECRET = b"k" * 32
-ASK = Ask(
-    errand=Errand.BIND,
-    pod_uid=POD_UID,
-    pod_name=KEY.name,
-    namespace=KEY.namespace,
-    ip="10.1.0.7",
-    sandbox_name=KEY.name,
-    sandbox_uid=UID,
-    bind_nonce="n1",
-)
+ASK = replace(ANY_ASK, bind_nonce="n1")
 
 
 class Listening:
