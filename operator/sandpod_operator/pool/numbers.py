@@ -79,8 +79,9 @@ def _room(counts: Counts, ready: int, starting: int, old: int) -> int:
 
 
 def _may_start(counts: Counts, ready: int) -> int:
-    """How many at a time. In a burst of claims that no starts could keep up with, each start would only take
-    CPU from the claims: while there are pods to give, they wait until it is over.
+    """How many at a time. In a burst of claims that no starts could keep up with, each start takes CPU from
+    the claims: while there are pods to give, the refill goes on slowly.
     """
     burst = counts.claims > counts.most_starting
-    return 0 if burst and ready > counts.most_starting else counts.most_starting
+    slowly = max(1, counts.most_starting // 4)
+    return slowly if burst and ready > counts.most_starting else counts.most_starting

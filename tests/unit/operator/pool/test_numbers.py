@@ -105,10 +105,12 @@ def test_a_pool_that_finds_no_room_gives_up_one_old_pod_at_a_time(counts: Counts
     assert reckon(counts).remove_old_ready - calm.remove_old_ready in (0, 1)
 
 
-def test_in_a_burst_of_claims_nothing_starts_while_there_are_pods_to_give() -> None:
+def test_in_a_burst_of_claims_a_pool_refills_slowly_while_there_are_pods_to_give() -> None:
     burst = Counts(wanted=100, fresh_ready=40, claims=20)
 
-    assert reckon(burst) == Numbers(create=0)
+    assert reckon(burst) == Numbers(create=1)
+    assert reckon(replace(burst, fresh_starting=1)) == Numbers(create=0)
+    assert reckon(replace(burst, most_starting=16)) == Numbers(create=4)
     # A few claims a second are what a pool is for, and one that runs dry would cost cold starts.
     assert reckon(replace(burst, claims=4)) == Numbers(create=4)
     assert reckon(replace(burst, fresh_ready=4)) == Numbers(create=4)
