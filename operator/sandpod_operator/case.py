@@ -28,7 +28,7 @@ from .resources.pod import bind_env, overridden_fields, spec_hash, with_bind_non
 from .settings import Installation
 from .situation import Situation
 from .status import Draft
-from .workspace import WORTH_AN_EVENT, provisioning_deadline, taken_over_at, workspace_verdict
+from .workspace import WORTH_AN_EVENT, provisioning_deadline, workspace_verdict
 
 
 class Case(Questions):
@@ -145,13 +145,7 @@ class Case(Questions):
             remove_pod=remove,
             ask=ask,
             look_again_at=earliest(
-                (
-                    look_again_at,
-                    self.deadline,
-                    provisioning_deadline(self),
-                    taken_over_at(self),
-                    self._end_of_refusals(),
-                )
+                (look_again_at, self.deadline, provisioning_deadline(self), self._end_of_refusals())
             ),
         )
 

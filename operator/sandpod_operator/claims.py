@@ -14,8 +14,6 @@ class ClaimFacts:
     name: str
     uid: str
     owner: Json
-    # UIDs of all that keep it, its owner among them.
-    kept_by: frozenset[str]
     # The name of the sandbox that it was made for.
     sandbox: str
     phase: str
@@ -38,7 +36,6 @@ def claim_facts(claim: Json) -> ClaimFacts:
         name=metadata["name"],
         uid=uid_of(claim),
         owner=controller(metadata),
-        kept_by=frozenset(each["uid"] for each in entries(metadata, "ownerReferences")),
         sandbox=section(metadata, "labels").get(LABEL_INSTANCE, ""),
         phase=status.get("phase", "Pending"),
         created_at=parse_time(metadata["creationTimestamp"]),

@@ -283,9 +283,9 @@ def _news(case: Case) -> Ask | None:
 PHASES: tuple[Callable[[Case], Plan | None], ...] = (
     end_in_time,
     keep_one_pod,
-    tend_the_workspace,
     let_the_old_pod_go,
     bury_the_pod,
+    tend_the_workspace,
     stay_asleep,
     know_the_spec,
     respect_the_name,

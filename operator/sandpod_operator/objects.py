@@ -59,11 +59,6 @@ def owner_reference(*, kind: str, name: str, uid: str) -> Json:
     }
 
 
-def pod_reference(pod: Json) -> Json:
-    """For what a pod keeps from going with its owner, for as long as the pod is there."""
-    return {"apiVersion": "v1", "kind": "Pod", "name": pod["metadata"]["name"], "uid": uid_of(pod)}
-
-
 def replacing(found: Json, wanted: Json) -> Json:
     """The merge patch that makes this object that one: what is not wanted has to be taken away by name."""
     change: Json = dict.fromkeys(found.keys() - wanted.keys())

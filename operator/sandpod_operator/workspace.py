@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 PROVISIONED_WITHIN = timedelta(seconds=30)
 # So often is looked whether somebody else still has the claim.
 RELEASED_WITHIN = timedelta(seconds=15)
-# So long a claimed pod's volume may stay its pool's. Claims come in bursts, and many sandboxes end within it.
-KEPT_BY_ITS_POD = timedelta(minutes=1)
 # Somebody has to see to these.
 WORTH_AN_EVENT = frozenset(
     {
@@ -130,21 +128,6 @@ def provisioning_deadline(case: "Case") -> datetime | None:
     if claim is None or claim.phase != "Pending" or case.alive:
         return None
     return _end_of_provisioning(claim, case)
-
-
-def taken_over_at(case: "Case") -> datetime | None:
-    """When the volume of a pod that was claimed a moment ago becomes the sandbox's. Until then the pod keeps
-    it from going with its pool. None when there is nothing to wait for.
-    """
-    pod, claim, workspace = case.pod, case.claim, case.spec.workspace
-    if pod is None or pod.claimed_at is None or claim is None or workspace is None:
-        return None
-    if pod.uid not in claim.kept_by or pod.deleted_at is not None or pod.end is not None:
-        return None
-    if workspace.reclaim == "Retain":
-        # A sandbox that is deleted takes its pod along.
-        return None
-    return case.still_to_come(pod.claimed_at + KEPT_BY_ITS_POD, within=KEPT_BY_ITS_POD + SKEW)
 
 
 def volume_is_coming(case: "Case") -> bool:
@@ -259,7 +242,7 @@ def _as_it_was(before: Condition) -> Verdict:
 def _is_untouched(case: "Case") -> bool:
     """A warm pod whose runtime nobody has bound yet: nothing of anybody's is in its volume."""
     pod = case.pod
-    taken = pod is not None and pod.claimed_at is not None and pod.deleted_at is None and pod.end is None
+    taken = pod is not None and pod.claimed_at is not None and pod.deleted_at is None
     return taken and _is_nobody_let_in(case)
 
 
@@ -309,24 +292,17 @@ def _creation(case: "Case", workspace: Workspace) -> Write:
 def _changes(claim: ClaimFacts, workspace: Workspace, case: "Case") -> Json:
     """The merge patch that makes the claim what the spec says, as far as a claim can be changed."""
     change: Json = {}
-    if taken_over_at(case) is None and (metadata := _take_over(claim, workspace, case)):
-        change["metadata"] = metadata
+    ours = claim.owner.get("uid") == case.uid
+    if workspace.reclaim == "Delete" and not ours:
+        change["metadata"] = {"ownerReferences": [case.owner]}
+    elif workspace.reclaim == "Retain" and claim.owner:
+        change["metadata"] = {"ownerReferences": None}
+    if claim.sandbox != case.sandbox.metadata.name:
+        change.setdefault("metadata", {})["labels"] = {LABEL_INSTANCE: case.sandbox.metadata.name}
     larger = workspace.size is not None and parse(workspace.size) > parse(claim.size)
     if larger and not case.forbids("workspace"):
         change["spec"] = {"resources": {"requests": {"storage": str(workspace.size)}}}
     return change
-
-
-def _take_over(claim: ClaimFacts, workspace: Workspace, case: "Case") -> Json:
-    metadata: Json = {}
-    ours = claim.owner.get("uid") == case.uid
-    if workspace.reclaim == "Delete" and not ours:
-        metadata["ownerReferences"] = [case.owner]
-    elif workspace.reclaim == "Retain" and claim.kept_by:
-        metadata["ownerReferences"] = None
-    if claim.sandbox != case.sandbox.metadata.name:
-        metadata["labels"] = {LABEL_INSTANCE: case.sandbox.metadata.name}
-    return metadata
 
 
 def _patch(claim: ClaimFacts, change: Json) -> Write:

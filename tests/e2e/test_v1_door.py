@@ -4,7 +4,8 @@ beside the proxy.
 
 import asyncio
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 
 import httpx
 import pytest
@@ -24,6 +25,10 @@ SCENARIOS = (
     "files are written, read, listed, moved and deleted",
     "a terminal shows what is typed into it",
 )
+
+
+# A client for whoever has this token
+Door = Callable[[str], httpx.Client]
 
 
 @pytest.fixture(scope="module")
@@ -50,11 +55,18 @@ def address() -> Iterator[str]:
         yield url
 
 
-def door(address: str, token: str, box: Sandbox) -> httpx.Client:
-    """A client whose paths begin at the namespace's sandboxes."""
-    base = f"{address}/v1/namespaces/{box.namespace}/sandboxes"
-    headers = {"Authorization": f"Bearer {token}"}
-    return httpx.Client(base_url=base, headers=headers, timeout=60, trust_env=False)
+@pytest.fixture
+def door(address: str, shared: Sandbox) -> Iterator[Door]:
+    """Clients whose paths begin at the namespace's sandboxes, each with a token."""
+    base = f"{address}/v1/namespaces/{shared.namespace}/sandboxes"
+    with ExitStack() as opened:
+
+        def enter(token: str) -> httpx.Client:
+            headers = {"Authorization": f"Bearer {token}"}
+            client = httpx.Client(base_url=base, headers=headers, timeout=60, trust_env=False)
+            return opened.enter_context(client)
+
+        yield enter
 
 
 def allowed(client: httpx.Client, status: int = 200) -> None:
@@ -62,10 +74,8 @@ def allowed(client: httpx.Client, status: int = 200) -> None:
     eventually(lambda: client.get("/box").status_code == status, timeout=15)
 
 
-def test_who_may_what_is_the_same_as_at_the_api_server(
-    address: str, people: dict[str, str], shared: Sandbox
-) -> None:
-    editor, viewer = door(address, people["editor"], shared), door(address, people["viewer"], shared)
+def test_who_may_what_is_the_same_as_at_the_api_server(door: Door, people: dict[str, str]) -> None:
+    editor, viewer = door(people["editor"]), door(people["viewer"])
     allowed(editor)
     allowed(viewer)
 
@@ -80,17 +90,15 @@ def test_who_may_what_is_the_same_as_at_the_api_server(
     assert viewer.post("/box/sleep").status_code == 403
 
 
-def test_without_a_token_of_this_cluster_there_is_nothing(
-    address: str, people: dict[str, str], shared: Sandbox
-) -> None:
-    assert door(address, "e30.e30.e30", shared).get("/box").status_code == 401
-    assert door(address, people["stranger"], shared).get("/box").status_code == 403
+def test_without_a_token_of_this_cluster_there_is_nothing(door: Door, people: dict[str, str]) -> None:
+    assert door("e30.e30.e30").get("/box").status_code == 401
+    assert door(people["stranger"]).get("/box").status_code == 403
 
 
 def test_a_sandbox_is_made_watched_changed_and_deleted(
-    address: str, people: dict[str, str], shared: Sandbox
+    door: Door, people: dict[str, str], shared: Sandbox
 ) -> None:
-    client = door(address, people["editor"], shared)
+    client = door(people["editor"])
     allowed(client)
     # Not "": httpx would put a slash behind it.
     here = str(client.base_url).rstrip("/")
@@ -119,13 +127,14 @@ def test_a_sandbox_is_made_watched_changed_and_deleted(
 
 @pytest.mark.parametrize("door_name", ["v1", "aggregated"])
 def test_ports_come_and_go_at_both_doors(
-    address: str, people: dict[str, str], shared: Sandbox, door_name: str
+    door: Door, people: dict[str, str], shared: Sandbox, door_name: str, request: pytest.FixtureRequest
 ) -> None:
-    client = door(address, people["editor"], shared)
+    client = door(people["editor"])
     if door_name == "aggregated":
         base = f"/apis/run.sandpod.dev/v1alpha1/namespaces/{shared.namespace}/sandboxes"
         user = f"system:serviceaccount:{shared.namespace}:editor"
         client = api_client(**{"Impersonate-User": user})
+        request.addfinalizer(client.close)
         client.base_url = client.base_url.join(base)
     eventually(lambda: client.get("/box/ports").status_code == 200, timeout=15)
 
@@ -140,9 +149,9 @@ def test_ports_come_and_go_at_both_doors(
 
 
 def test_a_sandbox_is_put_to_sleep_and_the_next_request_wakes_it(
-    address: str, people: dict[str, str], shared: Sandbox
+    door: Door, people: dict[str, str], shared: Sandbox
 ) -> None:
-    client = door(address, people["editor"], shared)
+    client = door(people["editor"])
     allowed(client)
     assert client.post("/box/sleep").status_code == 202
     assert shared.falls_asleep()["sleepReason"] == "Requested"
@@ -152,9 +161,9 @@ def test_a_sandbox_is_put_to_sleep_and_the_next_request_wakes_it(
 
 
 def test_the_published_client_works_with_nothing_but_an_address_and_a_token(
-    address: str, people: dict[str, str], shared: Sandbox
+    address: str, door: Door, people: dict[str, str], shared: Sandbox
 ) -> None:
-    allowed(door(address, people["editor"], shared))
+    allowed(door(people["editor"]))
     url = f"{address}/v1/namespaces/{shared.namespace}/sandboxes/box/proxy"
     run = published_client.outcomes(url, workspace="/workspace", token=people["editor"])
     outcomes = asyncio.run(run)

@@ -29,7 +29,7 @@ from sandpod_operator.kinds import (
     Kind,
 )
 from sandpod_operator.metrics import Metrics
-from sandpod_operator.objects import Json, controller, entries, key_of, section, uid_of
+from sandpod_operator.objects import Json, controller, entries, key_of, owner_uid, section, uid_of
 from sandpod_operator.observations import Key
 from sandpod_operator.pool.look import concerned
 from sandpod_operator.pool.pools import Pools
@@ -41,7 +41,6 @@ from sandpod_operator.store import Store
 from sandpod_operator.times import format_time
 from sandpod_operator.workqueue import WorkQueue
 
-from tests.support.collector import bereaved, is_abandoned
 from tests.support.fake_clock import FakeClock
 from tests.support.operator_api import Api, Killed
 from tests.support.operator_node import container, run_it
@@ -278,11 +277,9 @@ class World:
         for path, obj in list(self.api.objects.items()):
             if obj.get("kind") == "Pod":
                 self._tend_pod(path, obj)
-            elif is_abandoned(obj, self.api.objects.values()) or "deletionTimestamp" in obj["metadata"]:
+            elif self._abandoned(obj) or "deletionTimestamp" in obj["metadata"]:
                 if "finalizers" not in obj["metadata"]:
                     self._let_go(path, obj)
-            elif (change := bereaved(obj, self.api.objects.values())) is not None:
-                self.api.change(path, change)
             elif obj.get("kind") == "PersistentVolumeClaim" and self.has_volumes:
                 wanted = obj["spec"]["resources"]["requests"]
                 if section(obj, "status").get("capacity") != wanted:
@@ -309,7 +306,7 @@ class World:
             if (
                 obj.get("kind") == "Pod"
                 and "deletionTimestamp" not in obj["metadata"]
-                and is_abandoned(obj, self.api.objects.values())
+                and self._abandoned(obj)
             ):
                 self.api.vanish(path)
 
@@ -334,8 +331,12 @@ class World:
         return all(section(claim, "status").get("phase") == "Bound" for claim in found)
 
     def _lost_its_pool(self, pod: Json) -> bool:
-        of_pool = controller(pod["metadata"]).get("kind") == "SandboxPool"
-        return of_pool and is_abandoned(pod, self.api.objects.values())
+        return controller(pod["metadata"]).get("kind") == "SandboxPool" and self._abandoned(pod)
+
+    def _abandoned(self, obj: Json) -> bool:
+        """The garbage collector removes what belongs to somebody who is gone."""
+        owner = owner_uid(obj) if obj.get("kind") != "Event" else None
+        return owner is not None and all(uid_of(each) != owner for each in self.api.objects.values())
 
     def _runtimes_answer(self) -> bool:
         answered = False

@@ -48,7 +48,6 @@ class Runtime:
         self.workspace = workspace or self._scratch / "workspace"
         self.workspace.mkdir(exist_ok=True)
         self.workspace.chmod(0o777)
-        self._log = (self._scratch / "log").open("w+b")
         command = [*prefix, sys.executable, "-I", "-m", "sandpod_runtime", "--port", "0"]
         command += ["--workspace", str(self.workspace), "--log-level", "debug", *arguments]
         # What a developer's shells do when they start is none of the tests' business.
@@ -60,9 +59,10 @@ class Runtime:
             command.append("--insecure")
         else:
             variables["SANDPOD_BIND_SHA256"] = hashlib.sha256(TOKEN.encode()).hexdigest()
-        self.process = subprocess.Popen(
-            command, env=variables, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=self._log
-        )
+        with (self._scratch / "log").open("wb") as log:
+            self.process = subprocess.Popen(
+                command, env=variables, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=log
+            )
         self.port = eventually(self._listening, timeout=20, every=0.01)
         self.url = f"http://127.0.0.1:{self.port}"
 
@@ -120,7 +120,6 @@ class Runtime:
         for pid in left:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
-        self._log.close()
         shutil.rmtree(self._scratch, ignore_errors=True)
 
     def _listening(self) -> int:

@@ -7,10 +7,9 @@ from typing import Any
 
 from aiohttp import web
 from sandpod_crds.keys import proof
-from sandpod_operator.objects import Json, section
+from sandpod_operator.objects import Json, owner_uid, section, uid_of
 from sandpod_operator.times import format_time
 
-from tests.support.collector import bereaved, is_abandoned
 from tests.support.operator_node import container
 from tests.support.watched_api_server import WatchedApiServer
 
@@ -48,11 +47,11 @@ class SmallNode:
 
     def collect(self) -> None:
         """What the garbage collector does."""
+        owners = {uid_of(each) for each in self._api.objects.values()}
         for path, obj in list(self._api.objects.items()):
-            if is_abandoned(obj, self._api.objects.values()):
+            owner = owner_uid(obj) if obj.get("kind") != "Event" else None
+            if owner is not None and owner not in owners:
                 self._api.vanish(path)
-            elif (change := bereaved(obj, self._api.objects.values())) is not None:
-                self._api.change(path, change)
 
     async def _run(self) -> None:
         while True:

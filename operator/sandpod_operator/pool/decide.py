@@ -30,6 +30,8 @@ from .warm import Use, WarmPod
 
 # Counts change with every claim, and whoever reads them does not need each value.
 STATUS_PAUSE = timedelta(seconds=1)
+# So long a pod that was made in a burst of claims is the last one. The API server tells whole seconds.
+BURST_PAUSE = timedelta(seconds=3)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -159,7 +161,7 @@ def decide_pool(
 def _count(
     situation: PoolSituation, pool: SandboxPool, pods: _Sorted, *, now: datetime, limits: PoolLimits
 ) -> Counts:
-    starting = pods.those(Use.STARTING, fresh=True)
+    starting, ready = pods.those(Use.STARTING, fresh=True), pods.those(Use.READY, fresh=True)
     refusal = situation.refusal
     refused = (
         refusal is not None and still_to_come(refusal.retry_at, now=now, within=LONGEST_PAUSE) is not None
@@ -172,7 +174,7 @@ def _count(
     share = situation.share
     return Counts(
         wanted=pool.spec.replicas if share is None else min(pool.spec.replicas, share.left),
-        fresh_ready=len(pods.those(Use.READY, fresh=True)),
+        fresh_ready=len(ready),
         fresh_starting=len(starting) + situation.awaited,
         old_ready=len(pods.those(Use.READY, fresh=False)),
         old_starting=len(pods.those(Use.STARTING, fresh=False)),
@@ -180,6 +182,10 @@ def _count(
         held=len(pods.those(Use.HELD, fresh=True)),
         most_starting=limits.most_starting,
         claims=len(situation.claimed_lately),
+        fresh_new=sum(
+            still_to_come(pod.created_at + BURST_PAUSE, now=now, within=BURST_PAUSE) is not None
+            for pod in ready
+        ),
         refused=refused or situation.blueprint is None,
         crowded=no_room or over_quota,
         limited=share is not None,

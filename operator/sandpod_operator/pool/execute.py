@@ -12,7 +12,7 @@ from sandpod_crds.models import SandboxPool, SandboxPoolStatus
 
 from ..cluster import Cluster
 from ..kinds import CLAIM, NETWORK_POLICY, POD, POOL, Kind
-from ..objects import Json, key_of, pod_reference, replacing, section, uid_of
+from ..objects import Json, key_of, replacing, section, uid_of
 from ..observations import Key, Refusal
 from ..reasons import Reason
 from ..refusals import Subject, make_refusal, refusal
@@ -132,9 +132,10 @@ class PoolExecutor:
         namespace = blueprint.pool.metadata.namespace
         memory.expect(start.name, now=self._now())
         try:
-            claim = await self._create(CLAIM, start.claim, namespace=namespace) if start.claim else None
+            if start.claim is not None:
+                await self._create(CLAIM, start.claim, namespace=namespace)
             pod = with_bind_nonce(start.pod, secrets.token_hex(16), key=blueprint.installation.key)
-            pod = await self._create(POD, pod, namespace=namespace)
+            await self._create(POD, pod, namespace=namespace)
         except Unavailable:
             # Perhaps it exists. It counts until the watch brings it, or has had the time to.
             raise
@@ -146,23 +147,11 @@ class PoolExecutor:
             return False
         memory.settle(start.name)
         memory.refusal = None
-        if claim is not None:
-            await self._tie(claim, pod=pod)
         return True
 
-    async def _create(self, kind: Kind, body: Json, *, namespace: str) -> Json:
+    async def _create(self, kind: Kind, body: Json, *, namespace: str) -> None:
         created = await self._cluster.create(kind.path(namespace), body)
         self._store.cache(kind).learn(created)
-        return created
-
-    async def _tie(self, claim: Json, *, pod: Json) -> None:
-        """The volume becomes the pod's as well: so it outlives its pool when the pod has been claimed, and
-        need not be the sandbox's at once. If this fails, it has to be.
-        """
-        owners = [*claim["metadata"]["ownerReferences"], pod_reference(pod)]
-        body: Json = {"metadata": {"uid": uid_of(claim), "ownerReferences": owners}}
-        with suppress(ApiError):
-            self._store.claims.learn(await self._cluster.patch(CLAIM.path(*key_of(claim)), body))
 
     def _note(self, error: ApiError, *, blueprint: Blueprint | None, memory: PoolMemory) -> None:
         """Raises the error when it says nothing about the object."""

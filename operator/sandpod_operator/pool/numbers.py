@@ -20,8 +20,10 @@ class Counts:
     held: int = 0
     # Pods that may start at a time.
     most_starting: int = 4
-    # So many were claimed within the last moment.
+    # So many were claimed within the last moment,
     claims: int = 0
+    # and so many of those that are ready were made not long before.
+    fresh_new: int = 0
     # The API server refuses new pods for the time being.
     refused: bool = False
     # New pods find no room, and the old ones take some.
@@ -80,8 +82,9 @@ def _room(counts: Counts, ready: int, starting: int, old: int) -> int:
 
 def _may_start(counts: Counts, ready: int) -> int:
     """How many at a time. In a burst of claims that no starts could keep up with, each start takes CPU from
-    the claims: while there are pods to give, the refill goes on slowly.
+    the claims: while there are pods to give, only a few start, and only now and then.
     """
     burst = counts.claims > counts.most_starting
-    slowly = max(1, counts.most_starting // 4)
-    return slowly if burst and ready > counts.most_starting else counts.most_starting
+    if not burst or ready <= counts.most_starting:
+        return counts.most_starting
+    return max(1, counts.most_starting // 4) - counts.fresh_new
