@@ -28,7 +28,8 @@ from .resources.pod import bind_env, overridden_fields, spec_hash, with_bind_non
 from .settings import Installation
 from .situation import Situation
 from .status import Draft
-from .workspace import WORTH_AN_EVENT, provisioning_deadline, workspace_verdict
+from .workspace import provisioning_deadline
+from .workspace_condition import WORTH_AN_EVENT, workspace_verdict
 
 
 class Case(Questions):

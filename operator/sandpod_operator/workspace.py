@@ -1,20 +1,15 @@
-"""The volume that holds a sandbox's files: what its claim says, what has to be written for it, and the
-condition WorkspaceReady. Pure.
-"""
+"""The volume that holds a sandbox's files: whose its claim is, and what has to be written for it. Pure."""
 
 import re
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
-from sandpod_crds import durations
-from sandpod_crds.models import Condition, Workspace
-from sandpod_crds.names import LABEL_INSTANCE, ConditionType
+from sandpod_crds.models import Workspace
+from sandpod_crds.names import LABEL_INSTANCE
 
 from .claims import ClaimFacts
-from .conditions import Verdict, verdict
 from .kinds import CLAIM
 from .objects import Json, section
-from .observations import Errand, Outcome
 from .plan import Plan, Removal, Verb, Write
 from .pod_ends import Trouble
 from .quantities import parse
@@ -29,20 +24,6 @@ if TYPE_CHECKING:
 PROVISIONED_WITHIN = timedelta(seconds=30)
 # So often is looked whether somebody else still has the claim.
 RELEASED_WITHIN = timedelta(seconds=15)
-# Somebody has to see to these.
-WORTH_AN_EVENT = frozenset(
-    {
-        Reason.CLAIM_PENDING,
-        Reason.CLAIM_LOST,
-        Reason.CLAIM_DELETED,
-        Reason.CLAIM_MISSING,
-        Reason.CLAIM_NOT_FOUND,
-        Reason.CANNOT_GROW,
-        Reason.DISK_FULL,
-        Reason.UNWRITABLE,
-        Reason.SETUP_FAILED,
-    }
-)
 
 # In the scheduler's words, of this version of Kubernetes and of earlier ones.
 _NOT_THERE = re.compile(r"volume('s)? node affinity", re.IGNORECASE)
@@ -60,7 +41,7 @@ def tend_the_workspace(case: "Case") -> Plan | None:
         return None
     if claim.deleted and _is_untouched(case):
         return _leave_it(claim, case)
-    if claim.deleted or not _is_ours(claim, case) or case.refusal_of(CLAIM) is not None:
+    if claim.deleted or not is_ours(claim, case) or case.refusal_of(CLAIM) is not None:
         return None
     if case.holder is not None:
         # To own it is to take it along when this sandbox is deleted, from under whoever works in it.
@@ -97,29 +78,11 @@ def make_the_workspace(case: "Case") -> Plan | None:
         if refusal is not None:
             return case.wait(refusal.reason, refusal.message, until=refusal.retry_at)
         return case.write(_creation(case, workspace))
-    if not claim.deleted and _is_kept_for_another(claim, case):
-        return case.wait(Reason.CLAIM_TAKEN, _kept_for(claim))
-    if claim.deleted or not _is_ours(claim, case):
+    if not claim.deleted and is_kept_for_another(claim, case):
+        return case.wait(Reason.CLAIM_TAKEN, kept_for(claim))
+    if claim.deleted or not is_ours(claim, case):
         return case.wait(Reason.EARLIER_CLAIM, claim.name)
     return None
-
-
-def workspace_verdict(case: "Case", *, before: Condition | None) -> Verdict:
-    workspace, pod = case.spec.workspace, case.pod
-    if not case.knows_files_and_network and before is not None:
-        return _as_it_was(before)
-    if workspace is None:
-        return _setup_trouble(case) or _scratch(case)
-    if pod is not None and pod.workspace_claim is None:
-        return _bad(Reason.WORKSPACE_AT_NEXT_START, pod.name, case)
-    return (
-        _refused(case)
-        or _full_disk(case, before=before)
-        or _claim_trouble(case, workspace)
-        or _unwritable(case, before=before)
-        or _setup_trouble(case)
-        or _good_volume(case)
-    )
 
 
 def provisioning_deadline(case: "Case") -> datetime | None:
@@ -155,90 +118,6 @@ def volume_obstacle(case: "Case", obstacle: Trouble) -> tuple[Reason, str] | Non
     return (Reason.CLAIM_PENDING, name) if unbound and _NO_VOLUME.search(obstacle.message) else None
 
 
-def _scratch(case: "Case") -> Verdict:
-    if case.sleep_after is None:
-        return verdict(ConditionType.WORKSPACE_READY, True, Reason.SCRATCH_SPACE_KEPT)
-    return verdict(
-        ConditionType.WORKSPACE_READY, True, Reason.SCRATCH_SPACE, durations.format(case.sleep_after)
-    )
-
-
-def _refused(case: "Case") -> Verdict | None:
-    refusal = case.refusal_of(CLAIM)
-    if refusal is None:
-        return None
-    # Quota may be freed; whatever else is said of a claim that is there, is said of its growth.
-    grows = case.claim is not None and refusal.reason is not Reason.QUOTA_EXCEEDED
-    return _bad(Reason.CANNOT_GROW if grows else refusal.reason, refusal.message, case)
-
-
-def _full_disk(case: "Case", *, before: Condition | None) -> Verdict | None:
-    disk = case.disk_trouble
-    if disk is not None:
-        return _bad(Reason.DISK_FULL, disk, case)
-    was_full = before is not None and before.reason == Reason.DISK_FULL
-    return _as_it_was(before) if before is not None and was_full and case.disk_unknown else None
-
-
-def _unwritable(case: "Case", *, before: Condition | None) -> Verdict | None:
-    bind = case.answer_to(Errand.BIND)
-    if bind is not None and bind.outcome is Outcome.DONE:
-        return _bad(Reason.UNWRITABLE, case.claim_name or "", case) if bind.unwritable else None
-    # Said at the bind only, and not to be forgotten by an operator that was started since.
-    return _as_it_was(before) if before is not None and before.reason == Reason.UNWRITABLE else None
-
-
-def _claim_trouble(case: "Case", workspace: Workspace) -> Verdict | None:
-    claim, name = case.claim, case.claim_name or ""
-    if case.holder is not None:
-        return _bad(Reason.CLAIM_IN_USE, case.holder, case)
-    if claim is None:
-        if workspace.claim_name is not None:
-            return _trouble_of_a_named_claim(case)
-        # One in use cannot go.
-        return _bad(Reason.CLAIM_MISSING, name, case) if case.pod is None else None
-    if _is_kept_for_another(claim, case):
-        return _bad(Reason.CLAIM_TAKEN, _kept_for(claim), case)
-    if claim.phase == "Lost":
-        return _bad(Reason.CLAIM_LOST, name, case)
-    if claim.deleted and _is_ours(claim, case):
-        return _bad(Reason.CLAIM_DELETED, name, case)
-    if case.alive:
-        return None
-    if claim.phase == "Pending":
-        return _bad(Reason.PROVISIONING if volume_is_coming(case) else Reason.CLAIM_PENDING, name, case)
-    # Bound while the first pod is on its way: the write that says Running says that too.
-    on_its_way = case.pod is not None and volume_is_coming(case)
-    return _bad(Reason.PROVISIONING, name, case) if on_its_way else None
-
-
-def _trouble_of_a_named_claim(case: "Case") -> Verdict | None:
-    """It is somebody else's and not watched: what is known of it is whether a pod can have it."""
-    obstacle = case.pod.obstacle if case.pod is not None and not case.alive else None
-    found = volume_obstacle(case, obstacle) if obstacle is not None else None
-    return _bad(*found, case) if found is not None else None
-
-
-def _setup_trouble(case: "Case") -> Verdict | None:
-    setup = case.draft.setup
-    if setup is None or setup.result == "Succeeded":
-        return None
-    reason = Reason.SETUP_FAILED if setup.result == "Failed" else Reason.SETTING_UP
-    return _bad(reason, setup.message, case)
-
-
-def _good_volume(case: "Case") -> Verdict:
-    claim, name = case.claim, case.claim_name or ""
-    if claim is not None and claim.capacity and parse(claim.size) > parse(claim.capacity):
-        return verdict(ConditionType.WORKSPACE_READY, True, Reason.GROWING, claim.resizing or name)
-    return verdict(ConditionType.WORKSPACE_READY, True, Reason.WORKSPACE_BOUND, name)
-
-
-def _as_it_was(before: Condition) -> Verdict:
-    holds = before.status == "True"
-    return Verdict(ConditionType.WORKSPACE_READY, holds, Reason(before.reason), before.message)
-
-
 def _is_untouched(case: "Case") -> bool:
     """A warm pod whose runtime nobody has bound yet: nothing of anybody's is in its volume."""
     pod = case.pod
@@ -257,22 +136,22 @@ def _leave_it(claim: ClaimFacts, case: "Case") -> Plan:
     return case.wait(Reason.EARLIER_CLAIM, claim.name, remove=remove)
 
 
-def _is_ours(claim: ClaimFacts, case: "Case") -> bool:
+def is_ours(claim: ClaimFacts, case: "Case") -> bool:
     """Made for this sandbox, or left by an earlier one of its name, or brought by its warm pod."""
     held = case.pod.workspace_claim if case.pod is not None else None
     brought = claim.name in (held, case.status.workspace_claim)
-    if _is_kept_for_another(claim, case):
+    if is_kept_for_another(claim, case):
         return False
     return claim.owner.get("uid") in (None, case.uid, case.pool_uid if brought else None)
 
 
-def _is_kept_for_another(claim: ClaimFacts, case: "Case") -> bool:
+def is_kept_for_another(claim: ClaimFacts, case: "Case") -> bool:
     """A warm pod's claim that a sandbox retained: its name is like that of a sandbox named as the pod."""
     held = case.pod is not None and case.pod.workspace_claim == claim.name
     return not claim.owner and not held and claim.sandbox not in ("", case.sandbox.metadata.name)
 
 
-def _kept_for(claim: ClaimFacts) -> str:
+def kept_for(claim: ClaimFacts) -> str:
     return f"{claim.name} is kept for the sandbox {claim.sandbox}."
 
 
@@ -309,7 +188,3 @@ def _patch(claim: ClaimFacts, change: Json) -> Write:
     # Of this very claim, and no other of its name.
     metadata = {**section(change, "metadata"), "uid": claim.uid}
     return Write(verb=Verb.PATCH, kind=CLAIM, name=claim.name, body={**change, "metadata": metadata})
-
-
-def _bad(reason: Reason, detail: str, case: "Case") -> Verdict:
-    return verdict(ConditionType.WORKSPACE_READY, False, reason, detail, names=case.names)

@@ -23,7 +23,7 @@ from sandpod_operator.reasons import Names, Reason, sentence
 from sandpod_operator.resources.pod import spec_hash
 from sandpod_operator.settings import Installation, RuntimeMount, Settings
 from sandpod_operator.situation import Situation
-from sandpod_operator.workspace import workspace_verdict
+from sandpod_operator.workspace_condition import workspace_verdict
 
 NOW = datetime(2026, 11, 18, 12, 0, 0, tzinfo=UTC)
 KEY = Key("team", "box")
