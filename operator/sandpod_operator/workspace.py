@@ -49,7 +49,8 @@ def tend_the_workspace(case: "Case") -> Plan | None:
     if case.pod is not None and case.pod.claimed_at is not None and not case.bound:
         # Whoever waits for a warm pod does not wait for this too.
         return None
-    change = _changes(claim, workspace, case)
+    # Each by itself: a class that cannot grow must not keep a volume from being retained.
+    change = _new_keeper(claim, workspace, case) or _growth(claim, workspace, case)
     return case.write(_patch(claim, change)) if change else None
 
 
@@ -168,20 +169,25 @@ def _creation(case: "Case", workspace: Workspace) -> Write:
     return Write(verb=Verb.CREATE, kind=CLAIM, name=case.claim_name, body=body)
 
 
-def _changes(claim: ClaimFacts, workspace: Workspace, case: "Case") -> Json:
-    """The merge patch that makes the claim what the spec says, as far as a claim can be changed."""
-    change: Json = {}
+def _new_keeper(claim: ClaimFacts, workspace: Workspace, case: "Case") -> Json:
+    """The merge patch after which the claim goes with the sandbox, or stays, as the spec says."""
+    metadata: Json = {}
     ours = claim.owner.get("uid") == case.uid
     if workspace.reclaim == "Delete" and not ours:
-        change["metadata"] = {"ownerReferences": [case.owner]}
+        metadata["ownerReferences"] = [case.owner]
     elif workspace.reclaim == "Retain" and claim.owner:
-        change["metadata"] = {"ownerReferences": None}
+        metadata["ownerReferences"] = None
     if claim.sandbox != case.sandbox.metadata.name:
-        change.setdefault("metadata", {})["labels"] = {LABEL_INSTANCE: case.sandbox.metadata.name}
+        metadata["labels"] = {LABEL_INSTANCE: case.sandbox.metadata.name}
+    return {"metadata": metadata} if metadata else {}
+
+
+def _growth(claim: ClaimFacts, workspace: Workspace, case: "Case") -> Json:
+    """The merge patch after which it is as large as the spec says; a claim cannot become smaller."""
     larger = workspace.size is not None and parse(workspace.size) > parse(claim.size)
-    if larger and not case.forbids("workspace"):
-        change["spec"] = {"resources": {"requests": {"storage": str(workspace.size)}}}
-    return change
+    if not larger or case.forbids("workspace"):
+        return {}
+    return {"spec": {"resources": {"requests": {"storage": str(workspace.size)}}}}
 
 
 def _patch(claim: ClaimFacts, change: Json) -> Write:

@@ -127,6 +127,10 @@ def test_a_class_that_cannot_grow_a_volume_is_told_and_the_sandbox_goes_on(sandb
 
     assert box.condition()["status"] == "True"
     assert box.output("echo works") == "works"
+    # What else is wanted of the volume is done.
+    box.apply(workspace={"size": "2Gi", "reclaim": "Retain"})
+    name = box.status()["workspaceClaim"]
+    eventually(lambda: "ownerReferences" not in get("pvc", name, "-n", box.namespace)["metadata"])
 
 
 def test_a_growing_size_is_asked_for_where_the_class_can(sandbox: Sandboxes) -> None:

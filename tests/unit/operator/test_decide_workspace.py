@@ -320,6 +320,15 @@ def test_a_patch_is_for_the_very_claim_and_says_only_what_changes() -> None:
     }
 
 
+def test_a_volume_is_retained_before_it_is_to_grow_which_may_be_refused() -> None:
+    both: Json = {"workspace": {"size": "2Gi", "reclaim": "Retain"}}
+    given = situation(sandbox(both, runs(VOLUME)), pod(VOLUME, RUNS), claims=(claim(),))
+    (patch,) = decided(given).writes
+
+    assert patch.body["metadata"]["ownerReferences"] is None
+    assert "spec" not in patch.body
+
+
 def test_the_name_of_a_claim_that_a_warm_pod_has_brought_is_kept_while_it_sleeps() -> None:
     status = {**asleep(), "workspaceClaim": "warm-abc-workspace"}
     brought = claim(name="warm-abc-workspace")
