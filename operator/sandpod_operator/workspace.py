@@ -49,7 +49,7 @@ def tend_the_workspace(case: "Case") -> Plan | None:
     if case.pod is not None and case.pod.claimed_at is not None and not case.bound:
         # Whoever waits for a warm pod does not wait for this too.
         return None
-    # Each by itself: a class that cannot grow must not keep a volume from being retained.
+    # In this order: a class that cannot grow must not keep a volume from being retained.
     change = _new_keeper(claim, workspace, case) or _growth(claim, workspace, case)
     return case.write(_patch(claim, change)) if change else None
 

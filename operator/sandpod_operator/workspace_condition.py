@@ -59,11 +59,13 @@ def _scratch(case: "Case") -> Verdict:
 
 
 def _refused(case: "Case") -> Verdict | None:
-    refusal = case.refusal_of(CLAIM)
+    refusal, claim, workspace = case.refusal_of(CLAIM), case.claim, case.spec.workspace
     if refusal is None:
         return None
-    # Quota may be freed; whatever else is said of a claim that is there, is said of its growth.
-    grows = case.claim is not None and refusal.reason is not Reason.QUOTA_EXCEEDED
+    wanted = workspace.size if workspace is not None else None
+    larger = claim is not None and wanted is not None and parse(wanted) > parse(claim.size)
+    # Quota may be freed.
+    grows = larger and refusal.reason is not Reason.QUOTA_EXCEEDED
     return _bad(Reason.CANNOT_GROW if grows else refusal.reason, refusal.message, case)
 
 

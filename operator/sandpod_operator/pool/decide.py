@@ -30,7 +30,7 @@ from .warm import Use, WarmPod
 
 # Counts change with every claim, and whoever reads them does not need each value.
 STATUS_PAUSE = timedelta(seconds=1)
-# So long a pod that was made in a burst of claims is the last one. The API server tells whole seconds.
+# Between two starts in a burst of claims.
 BURST_PAUSE = timedelta(seconds=3)
 
 
@@ -68,6 +68,8 @@ class PoolSituation:
     claimed: int = 0
     # Until when each of the last claims counts as one of the present burst.
     claimed_lately: tuple[datetime, ...] = ()
+    # When it last began to make a pod, by our own clock.
+    started_at: datetime | None = None
     # What a policy leaves for it of the namespace's warm pods; None when nothing limits them.
     share: Share | None = None
     # The API server's no to the last pod that was to be made; of this pool and this template.
@@ -161,7 +163,7 @@ def decide_pool(
 def _count(
     situation: PoolSituation, pool: SandboxPool, pods: _Sorted, *, now: datetime, limits: PoolLimits
 ) -> Counts:
-    starting, ready = pods.those(Use.STARTING, fresh=True), pods.those(Use.READY, fresh=True)
+    starting, started = pods.those(Use.STARTING, fresh=True), situation.started_at
     refusal = situation.refusal
     refused = (
         refusal is not None and still_to_come(refusal.retry_at, now=now, within=LONGEST_PAUSE) is not None
@@ -174,7 +176,7 @@ def _count(
     share = situation.share
     return Counts(
         wanted=pool.spec.replicas if share is None else min(pool.spec.replicas, share.left),
-        fresh_ready=len(ready),
+        fresh_ready=len(pods.those(Use.READY, fresh=True)),
         fresh_starting=len(starting) + situation.awaited,
         old_ready=len(pods.those(Use.READY, fresh=False)),
         old_starting=len(pods.those(Use.STARTING, fresh=False)),
@@ -182,10 +184,8 @@ def _count(
         held=len(pods.those(Use.HELD, fresh=True)),
         most_starting=limits.most_starting,
         claims=len(situation.claimed_lately),
-        fresh_new=sum(
-            still_to_come(pod.created_at + BURST_PAUSE, now=now, within=BURST_PAUSE) is not None
-            for pod in ready
-        ),
+        started_lately=started is not None
+        and still_to_come(started + BURST_PAUSE, now=now, within=BURST_PAUSE) is not None,
         refused=refused or situation.blueprint is None,
         crowded=no_room or over_quota,
         limited=share is not None,

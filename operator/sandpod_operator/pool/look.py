@@ -66,6 +66,7 @@ def look(
         fenced=fenced,
         claimed=_claimed(key, store),
         claimed_lately=claims.lately(key),
+        started_at=memory.started_at,
         share=_share(obj, store),
         refusal=_refusal(memory, plan, fenced=fenced),
         readable=_readable(plan, key, installation),

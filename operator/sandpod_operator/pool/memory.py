@@ -15,6 +15,8 @@ EXPECTED_FOR = timedelta(seconds=10)
 class PoolMemory:
     # The names of pods whose creation has begun, and when to give each up.
     expected: dict[str, datetime] = field(default_factory=dict[str, datetime])
+    # When the creation of the last one has begun.
+    started_at: datetime | None = None
     # The API server's no, and to pods of which shape.
     refusal: Refusal | None = None
     refused_shape: str = ""
@@ -25,6 +27,7 @@ class PoolMemory:
 
     def expect(self, name: str, *, now: datetime) -> None:
         self.expected[name] = now + EXPECTED_FOR
+        self.started_at = now
 
     def settle(self, name: str) -> None:
         self.expected.pop(name, None)

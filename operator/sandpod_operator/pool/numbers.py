@@ -20,10 +20,10 @@ class Counts:
     held: int = 0
     # Pods that may start at a time.
     most_starting: int = 4
-    # So many were claimed within the last moment,
+    # So many were claimed within the last moment.
     claims: int = 0
-    # and so many of those that are ready were made not long before.
-    fresh_new: int = 0
+    # The last start was not long ago.
+    started_lately: bool = False
     # The API server refuses new pods for the time being.
     refused: bool = False
     # New pods find no room, and the old ones take some.
@@ -87,4 +87,4 @@ def _may_start(counts: Counts, ready: int) -> int:
     burst = counts.claims > counts.most_starting
     if not burst or ready <= counts.most_starting:
         return counts.most_starting
-    return max(1, counts.most_starting // 4) - counts.fresh_new
+    return 0 if counts.started_lately else max(1, counts.most_starting // 4)

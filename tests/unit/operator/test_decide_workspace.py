@@ -159,6 +159,20 @@ KEPT_UP = {
         tells=["CannotGrow"],
         again_in=300,
     ),
+    "a refused owner is no refused growth": Row(
+        situation(
+            sandbox(KEPT, runs(VOLUME, claims=(claim(),))),
+            pod(VOLUME, RUNS),
+            claims=(claim(),),
+            refused="persistentvolumeclaims",
+            refusal=refusal(Reason.FORBIDDEN, "owners may not change"),
+        ),
+        writes=["status"],
+        phase="Running",
+        ready=("True", "RuntimeAnswers"),
+        tells=[],
+        again_in=10,
+    ),
     "a claim that is going is left in peace": Row(
         situation(
             sandbox(BIGGER, runs(VOLUME, claims=(claim(),))),

@@ -307,6 +307,21 @@ def test_a_pool_says_when_its_secrets_are_withheld(readable: bool | None, said: 
     assert found == ([said] if said else [])
 
 
+@pytest.mark.parametrize(("started", "creates"), [(None, 1), (-2.9, 0), (-3, 1), (60, 1)])
+def test_in_a_burst_of_claims_starts_are_seconds_apart_by_our_own_clock(
+    started: float | None, creates: int
+) -> None:
+    waiting = (warm(name) for name in "abcde")
+    burst = situation(
+        *waiting,
+        pool=pool(20),
+        claimed_lately=(later(1),) * 5,
+        started_at=later(started) if started is not None else None,
+    )
+
+    assert len(decide(burst).create) == creates
+
+
 def test_a_volume_goes_when_nobody_uses_it() -> None:
     mine, lost = Volume(name="a-workspace", uid="1", used=True), Volume(name="b-workspace", uid="2")
 

@@ -17,7 +17,7 @@ SITUATIONS = st.builds(
     held=few,
     most_starting=st.integers(1, 6),
     claims=few,
-    fresh_new=few,
+    started_lately=st.booleans(),
     refused=st.booleans(),
     crowded=st.booleans(),
     limited=st.booleans(),
@@ -111,7 +111,7 @@ def test_in_a_burst_of_claims_a_pool_refills_slowly_while_there_are_pods_to_give
 
     assert reckon(burst) == Numbers(create=1)
     assert reckon(replace(burst, fresh_starting=1)) == Numbers(create=0)
-    assert reckon(replace(burst, fresh_new=1)) == Numbers(create=0)
+    assert reckon(replace(burst, started_lately=True)) == Numbers(create=0)
     assert reckon(replace(burst, most_starting=16)) == Numbers(create=4)
     # A few claims a second are what a pool is for, and one that runs dry would cost cold starts.
     assert reckon(replace(burst, claims=4)) == Numbers(create=4)
