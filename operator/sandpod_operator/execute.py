@@ -10,6 +10,7 @@ from typing import Protocol
 from sandpod_crds import paths
 from sandpod_crds.errors import ApiError, Conflict, NotFound
 from sandpod_crds.models import Sandbox, SandboxStatus
+from sandpod_crds.names import APP_NAME, LABEL_MANAGED_BY
 
 from .cluster import Cluster
 from .kinds import CLAIM, INGRESS, NETWORK_POLICY, POD, SANDBOX, Kind
@@ -77,6 +78,8 @@ class Executor:
         if sandbox is not None:
             changed = await self._get_a_pod(plan, key=key, sandbox=sandbox)
             if plan.status is not None:
+                if await self._find_the_pod(sandbox, plan.status, key=key):
+                    return True
                 if not await self._write_status(plan.status, key=key, sandbox=sandbox):
                     return True
                 changed = True
@@ -184,6 +187,26 @@ class Executor:
             before=self._store.refusal(key, kind.plural),
         )
         self._store.put_refusal(key, refused, kind.plural)
+
+    async def _find_the_pod(self, sandbox: Sandbox, status: SandboxStatus, *, key: Key) -> bool:
+        """Before the status forgets a pod that no watch sees: somebody may have taken off the label by which
+        it is watched, and it would work on where nobody looks after it.
+        """
+        uid, name = sandbox.status.pod_uid, sandbox.status.pod_name
+        if uid is None or name is None or status.pod_uid == uid:
+            return False
+        if self._store.pods.get(Key(key.namespace, name)) is not None:
+            return False
+        path = paths.pods(key.namespace, name)
+        try:
+            found = await self._cluster.get(path)
+            if uid_of(found) != uid or owner_uid(found) != sandbox.metadata.uid or is_labelled(found):
+                return False
+            body: Json = {"metadata": {"uid": uid, "labels": {LABEL_MANAGED_BY: APP_NAME}}}
+            self._store.pods.observe(await self._cluster.patch(path, body))
+        except NotFound:
+            return False
+        return True
 
     async def _change(self, write: Write, *, key: Key, sandbox: Sandbox) -> None:
         where = _place(write, key)

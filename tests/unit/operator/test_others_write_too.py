@@ -242,6 +242,16 @@ async def test_a_pod_is_brought_back_behind_its_wall() -> None:
     assert world.pod["metadata"]["labels"][LABEL_NETWORK] == uid_of(world.sandbox)
 
 
+async def test_a_pod_whose_labels_somebody_took_off_ends_when_its_sandbox_is_paused() -> None:
+    world = await with_workspace()
+    world.api.change(POD_PATH, UNLABELLED)
+    world.api.change(SANDBOX_PATH, {"spec": {"paused": True}})
+    await world.wait(60)
+
+    assert world.ready() == ("Asleep", "False", "Paused")
+    assert POD_PATH not in world.api.objects
+
+
 async def test_a_pod_whose_labels_somebody_took_off_goes_on() -> None:
     world = await with_workspace()
     before = uid_of(world.pod)
