@@ -163,11 +163,7 @@ class Executor:
         path = kind.path(*key_of(body))
         try:
             found = await self._cluster.get(path)
-            if owner_uid(found) == sandbox.metadata.uid and not is_labelled(found):
-                # Somebody has taken off the labels by which it is watched: for the watch, it was deleted.
-                labels = {"uid": uid_of(found), "labels": body["metadata"]["labels"]}
-                found = await self._cluster.patch(path, {"metadata": labels})
-                self._store.cache(kind).observe(found)
+            found = await self._see_again(kind, found, labels=body["metadata"]["labels"], sandbox=sandbox)
         except NotFound:
             return
         if kind is INGRESS:
@@ -188,25 +184,32 @@ class Executor:
         )
         self._store.put_refusal(key, refused, kind.plural)
 
+    async def _see_again(self, kind: Kind, found: Json, *, labels: dict[str, str], sandbox: Sandbox) -> Json:
+        """Somebody has taken off the labels by which it is watched: for the watch, it was deleted."""
+        if owner_uid(found) != sandbox.metadata.uid or is_labelled(found):
+            return found
+        body: Json = {"metadata": {"uid": uid_of(found), "labels": labels}}
+        labelled = await self._cluster.patch(kind.path(*key_of(found)), body)
+        self._store.cache(kind).observe(labelled)
+        return labelled
+
     async def _find_the_pod(self, sandbox: Sandbox, status: SandboxStatus, *, key: Key) -> bool:
-        """Before the status forgets a pod that no watch sees: somebody may have taken off the label by which
-        it is watched, and it would work on where nobody looks after it.
+        """Before the status forgets a pod that no watch sees: without its label it would work on where nobody
+        looks after it.
         """
         uid, name = sandbox.status.pod_uid, sandbox.status.pod_name
         if uid is None or name is None or status.pod_uid == uid:
             return False
         if self._store.pods.get(Key(key.namespace, name)) is not None:
             return False
-        path = paths.pods(key.namespace, name)
+        labels = {LABEL_MANAGED_BY: APP_NAME}
         try:
-            found = await self._cluster.get(path)
-            if uid_of(found) != uid or owner_uid(found) != sandbox.metadata.uid or is_labelled(found):
+            found = await self._cluster.get(paths.pods(key.namespace, name))
+            if uid_of(found) != uid:
                 return False
-            body: Json = {"metadata": {"uid": uid, "labels": {LABEL_MANAGED_BY: APP_NAME}}}
-            self._store.pods.observe(await self._cluster.patch(path, body))
+            return await self._see_again(POD, found, labels=labels, sandbox=sandbox) is not found
         except NotFound:
             return False
-        return True
 
     async def _change(self, write: Write, *, key: Key, sandbox: Sandbox) -> None:
         where = _place(write, key)

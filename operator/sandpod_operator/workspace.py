@@ -152,6 +152,10 @@ def is_kept_for_another(claim: ClaimFacts, case: "Case") -> bool:
     return not claim.owner and not held and claim.sandbox not in ("", case.sandbox.metadata.name)
 
 
+def is_to_grow(claim: ClaimFacts, workspace: Workspace) -> bool:
+    return workspace.size is not None and parse(workspace.size) > parse(claim.size)
+
+
 def kept_for(claim: ClaimFacts) -> str:
     return f"{claim.name} is kept for the sandbox {claim.sandbox}."
 
@@ -184,8 +188,7 @@ def _new_keeper(claim: ClaimFacts, workspace: Workspace, case: "Case") -> Json:
 
 def _growth(claim: ClaimFacts, workspace: Workspace, case: "Case") -> Json:
     """The merge patch after which it is as large as the spec says; a claim cannot become smaller."""
-    larger = workspace.size is not None and parse(workspace.size) > parse(claim.size)
-    if not larger or case.forbids("workspace"):
+    if not is_to_grow(claim, workspace) or case.forbids("workspace"):
         return {}
     return {"spec": {"resources": {"requests": {"storage": str(workspace.size)}}}}
 

@@ -11,7 +11,14 @@ from .kinds import CLAIM
 from .observations import Errand, Outcome
 from .quantities import parse
 from .reasons import Reason
-from .workspace import is_kept_for_another, is_ours, kept_for, volume_is_coming, volume_obstacle
+from .workspace import (
+    is_kept_for_another,
+    is_ours,
+    is_to_grow,
+    kept_for,
+    volume_is_coming,
+    volume_obstacle,
+)
 
 if TYPE_CHECKING:
     from .case import Case
@@ -41,7 +48,7 @@ def workspace_verdict(case: "Case", *, before: Condition | None) -> Verdict:
     if pod is not None and pod.workspace_claim is None:
         return _bad(Reason.WORKSPACE_AT_NEXT_START, pod.name, case)
     return (
-        _refused(case)
+        _refused(case, workspace)
         or _full_disk(case, before=before)
         or _claim_trouble(case, workspace)
         or _unwritable(case, before=before)
@@ -58,12 +65,11 @@ def _scratch(case: "Case") -> Verdict:
     )
 
 
-def _refused(case: "Case") -> Verdict | None:
-    refusal, claim, workspace = case.refusal_of(CLAIM), case.claim, case.spec.workspace
+def _refused(case: "Case", workspace: Workspace) -> Verdict | None:
+    refusal, claim = case.refusal_of(CLAIM), case.claim
     if refusal is None:
         return None
-    wanted = workspace.size if workspace is not None else None
-    larger = claim is not None and wanted is not None and parse(wanted) > parse(claim.size)
+    larger = claim is not None and is_to_grow(claim, workspace)
     # Quota may be freed.
     grows = larger and refusal.reason is not Reason.QUOTA_EXCEEDED
     return _bad(Reason.CANNOT_GROW if grows else refusal.reason, refusal.message, case)
