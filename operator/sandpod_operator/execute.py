@@ -1,5 +1,5 @@
-"""Carries out a plan: the only module that writes sandboxes' objects. What the API server answers goes into
-the Store, so that the next decision knows it.
+"""Carries out a plan: all that is written for sandboxes, but for the labels that second_look puts back. What
+the API server answers goes into the Store, so that the next decision knows it.
 """
 
 import logging
@@ -10,17 +10,16 @@ from typing import Protocol
 from sandpod_crds import paths
 from sandpod_crds.errors import ApiError, Conflict, NotFound
 from sandpod_crds.models import Sandbox, SandboxStatus
-from sandpod_crds.names import APP_NAME, LABEL_MANAGED_BY
 
 from .cluster import Cluster
-from .kinds import CLAIM, INGRESS, NETWORK_POLICY, POD, SANDBOX, Kind
+from .kinds import INGRESS, POD, SANDBOX, Kind
 from .metrics import Metrics
-from .objects import Json, key_of, owner_uid, section, uid_of
+from .objects import Json, section
 from .observations import Key
 from .plan import Ask, Notice, Plan, Removal, Verb, Write
 from .pool.pools import Pools
-from .reasons import Reason
-from .refusals import Subject, is_labelled, make_refusal, refusal, strange_ingress, stranger
+from .refusals import refusal, subject_of
+from .second_look import SecondLook
 from .status import status_patch, summary
 from .store import Store
 
@@ -29,13 +28,6 @@ log = logging.getLogger(__name__)
 # What was made no longer ago than this and is missing again has been taken away by somebody.
 SOON = timedelta(seconds=60)
 MOST_MADE = 10_000
-
-TAKEN = {
-    POD.plural: Reason.NAME_TAKEN,
-    CLAIM.plural: Reason.CLAIM_TAKEN,
-    NETWORK_POLICY.plural: Reason.POLICY_TAKEN,
-    INGRESS.plural: Reason.INGRESS_TAKEN,
-}
 
 
 class Teller(Protocol):
@@ -65,6 +57,7 @@ class Executor:
         self._pools = pools
         self._metrics = metrics
         self._now = now
+        self._second_look = SecondLook(cluster=cluster, store=store, now=now)
         # When a sandbox's object of a kind was last made
         self._made: dict[tuple[str, Key], datetime] = {}
 
@@ -78,7 +71,7 @@ class Executor:
         if sandbox is not None:
             changed = await self._get_a_pod(plan, key=key, sandbox=sandbox)
             if plan.status is not None:
-                if await self._find_the_pod(sandbox, plan.status, key=key):
+                if await self._second_look.find_the_pod(sandbox, plan.status, key=key):
                     return True
                 if not await self._write_status(plan.status, key=key, sandbox=sandbox):
                     return True
@@ -119,14 +112,15 @@ class Executor:
 
     async def _create(self, kind: Kind, body: Json, *, key: Key, sandbox: Sandbox) -> None:
         # No garbage collector takes previews.
-        if kind is not INGRESS and self._made_just_now(kind, key) and not await self._is_there(sandbox, key):
+        just_now = kind is not INGRESS and self._made_just_now(kind, key)
+        if just_now and not await self._second_look.is_there(sandbox, key=key):
             return
         try:
             created = await self._cluster.create(kind.path(body["metadata"]["namespace"]), body)
         except Conflict as error:
             if not error.already_exists:
                 raise
-            await self._look_at_the_other(kind, body, key=key, sandbox=sandbox)
+            await self._second_look.at_the_other(kind, body, key=key, sandbox=sandbox)
         except ApiError as error:
             self._refuse(error, kind, matter=kind.plural, key=key, sandbox=sandbox)
         else:
@@ -143,73 +137,6 @@ class Executor:
         self._made[kind.plural, key] = self._now()
         if len(self._made) > MOST_MADE:
             del self._made[next(iter(self._made))]
-
-    async def _is_there(self, sandbox: Sandbox, key: Key) -> bool:
-        """Asked when something of it has vanished at once. The garbage collector may know of a deletion that
-        no watch has told us yet, and would take away whatever we make.
-        """
-        uid = sandbox.metadata.uid
-        try:
-            found = await self._cluster.get(paths.sandboxes(*key))
-        except NotFound:
-            found = None
-        if found is not None and uid_of(found) == uid:
-            return True
-        self._store.deleted(SANDBOX, key, uid=uid)
-        return False
-
-    async def _look_at_the_other(self, kind: Kind, body: Json, *, key: Key, sandbox: Sandbox) -> None:
-        """One of that name exists: ours, from a create whose answer was lost, or somebody else's."""
-        path = kind.path(*key_of(body))
-        try:
-            found = await self._cluster.get(path)
-            found = await self._see_again(kind, found, labels=body["metadata"]["labels"], sandbox=sandbox)
-        except NotFound:
-            return
-        if kind is INGRESS:
-            why = strange_ingress(found, body)
-        else:
-            why = stranger(found, sandbox_uid=sandbox.metadata.uid, heirless=kind is not POD)
-        if why is None:
-            self._store.drop_refusal(key, kind.plural)
-            # Also one that we believed gone: not to take note would be to create it again and again.
-            self._store.cache(kind).observe(found)
-            return
-        refused = make_refusal(
-            TAKEN[kind.plural],
-            why,
-            subject=_subject(kind, sandbox),
-            now=self._now(),
-            before=self._store.refusal(key, kind.plural),
-        )
-        self._store.put_refusal(key, refused, kind.plural)
-
-    async def _see_again(self, kind: Kind, found: Json, *, labels: dict[str, str], sandbox: Sandbox) -> Json:
-        """Somebody has taken off the labels by which it is watched: for the watch, it was deleted."""
-        if owner_uid(found) != sandbox.metadata.uid or is_labelled(found):
-            return found
-        body: Json = {"metadata": {"uid": uid_of(found), "labels": labels}}
-        labelled = await self._cluster.patch(kind.path(*key_of(found)), body)
-        self._store.cache(kind).observe(labelled)
-        return labelled
-
-    async def _find_the_pod(self, sandbox: Sandbox, status: SandboxStatus, *, key: Key) -> bool:
-        """Before the status forgets a pod that no watch sees: without its label it would work on where nobody
-        looks after it.
-        """
-        uid, name = sandbox.status.pod_uid, sandbox.status.pod_name
-        if uid is None or name is None or status.pod_uid == uid:
-            return False
-        if self._store.pods.get(Key(key.namespace, name)) is not None:
-            return False
-        labels = {LABEL_MANAGED_BY: APP_NAME}
-        try:
-            found = await self._cluster.get(paths.pods(key.namespace, name))
-            if uid_of(found) != uid:
-                return False
-            return await self._see_again(POD, found, labels=labels, sandbox=sandbox) is not found
-        except NotFound:
-            return False
 
     async def _change(self, write: Write, *, key: Key, sandbox: Sandbox) -> None:
         where = _place(write, key)
@@ -230,7 +157,7 @@ class Executor:
 
     def _refuse(self, error: ApiError, kind: Kind, *, matter: str, key: Key, sandbox: Sandbox) -> None:
         before = self._store.refusal(key, matter)
-        refused = refusal(error, subject=_subject(kind, sandbox), now=self._now(), before=before)
+        refused = refusal(error, subject=subject_of(kind, sandbox), now=self._now(), before=before)
         if refused is None:
             raise error
         self._metrics.refusals.add(resource=kind.plural, reason=refused.reason.value)
@@ -305,18 +232,3 @@ class Executor:
 
 def _place(write: Write, key: Key) -> Key:
     return Key(write.namespace or key.namespace, write.name)
-
-
-def _subject(kind: Kind, sandbox: Sandbox) -> Subject:
-    invalid = {
-        POD: Reason.INVALID_POD if sandbox.spec.pod_template is None else Reason.INVALID_POD_TEMPLATE,
-        CLAIM: Reason.INVALID_CLAIM,
-        INGRESS: Reason.INGRESS_REFUSED,
-    }
-    return Subject(
-        uid=sandbox.metadata.uid,
-        generation=sandbox.metadata.generation,
-        invalid=invalid.get(kind, Reason.INVALID_POD),
-        dispensable=kind is INGRESS,
-        awaited=kind is not INGRESS,
-    )

@@ -6,8 +6,10 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from sandpod_crds.errors import ApiError, Conflict, Forbidden, Gone, NotFound, Throttled, Unavailable
+from sandpod_crds.models import Sandbox
 from sandpod_crds.names import APP_NAME, LABEL_MANAGED_BY, LABEL_VERSION, SANDBOX_KIND
 
+from .kinds import CLAIM, INGRESS, POD, Kind
 from .objects import Json, controller, entries, section
 from .observations import Refusal
 from .reasons import Reason
@@ -44,6 +46,21 @@ class Subject:
     dispensable: bool = False
     # Somebody waits for it to be made, which nobody does for a warm pod.
     awaited: bool = False
+
+
+def subject_of(kind: Kind, sandbox: Sandbox) -> Subject:
+    invalid = {
+        POD: Reason.INVALID_POD if sandbox.spec.pod_template is None else Reason.INVALID_POD_TEMPLATE,
+        CLAIM: Reason.INVALID_CLAIM,
+        INGRESS: Reason.INGRESS_REFUSED,
+    }
+    return Subject(
+        uid=sandbox.metadata.uid,
+        generation=sandbox.metadata.generation,
+        invalid=invalid.get(kind, Reason.INVALID_POD),
+        dispensable=kind is INGRESS,
+        awaited=kind is not INGRESS,
+    )
 
 
 def refusal(error: ApiError, *, subject: Subject, now: datetime, before: Refusal | None) -> Refusal | None:

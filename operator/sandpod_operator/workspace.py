@@ -12,6 +12,7 @@ from .kinds import CLAIM
 from .objects import Json, section
 from .plan import Plan, Removal, Verb, Write
 from .pod_ends import Trouble
+from .pods import PodFacts
 from .quantities import parse
 from .reasons import Reason
 from .resources.claim import build_claim
@@ -72,8 +73,10 @@ def make_the_workspace(case: "Case") -> Plan | None:
             pod, image=case.image, reason=Reason.CLAIM_IN_USE, detail=case.other_in_claim
         )
         return case.settle(look_again_at=case.now + RELEASED_WITHIN)
-    if pod is not None or workspace.claim_name is not None:
+    if workspace.claim_name is not None:
         return None
+    if pod is not None:
+        return _make_it_again(pod, workspace, case)
     if claim is None:
         refusal = case.refusal_of(CLAIM)
         if refusal is not None:
@@ -84,6 +87,14 @@ def make_the_workspace(case: "Case") -> Plan | None:
     if claim.deleted or not is_ours(claim, case):
         return case.wait(Reason.EARLIER_CLAIM, claim.name)
     return None
+
+
+def _make_it_again(pod: PodFacts, workspace: Workspace, case: "Case") -> Plan | None:
+    """Somebody has deleted the claim before the pod that waits for it got a node: from then on, it could not
+    go. When it may not be made now, the pod still says that it waits, and WorkspaceReady why.
+    """
+    gone = case.claim is None and pod.workspace_claim is not None and pod.node is None
+    return case.write(_creation(case, workspace)) if gone and case.refusal_of(CLAIM) is None else None
 
 
 def provisioning_deadline(case: "Case") -> datetime | None:

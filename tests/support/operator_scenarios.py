@@ -25,6 +25,13 @@ async def create(world: World, spec: Json | None = None) -> None:
     await world.wait(WHILE)
 
 
+async def with_workspace() -> World:
+    world = World()
+    await create(world, VOLUME)
+    assert world.ready() == ("Running", "True", "RuntimeAnswers")
+    return world
+
+
 async def change(world: World, **fields: Any) -> None:
     world.api.change(SANDBOX_PATH, {"spec": fields})
     await world.wait(WHILE)

@@ -1,0 +1,99 @@
+"""Asks the API server itself where the watch's word is not enough: somebody may have taken off the labels by
+which an object is watched, or an answer was lost.
+"""
+
+from collections.abc import Callable
+from datetime import datetime
+
+from sandpod_crds import paths
+from sandpod_crds.errors import NotFound
+from sandpod_crds.models import Sandbox, SandboxStatus
+from sandpod_crds.names import APP_NAME, LABEL_MANAGED_BY
+
+from .cluster import Cluster
+from .kinds import CLAIM, INGRESS, NETWORK_POLICY, POD, SANDBOX, Kind
+from .objects import Json, key_of, owner_uid, uid_of
+from .observations import Key
+from .reasons import Reason
+from .refusals import is_labelled, make_refusal, strange_ingress, stranger, subject_of
+from .store import Store
+
+TAKEN = {
+    POD.plural: Reason.NAME_TAKEN,
+    CLAIM.plural: Reason.CLAIM_TAKEN,
+    NETWORK_POLICY.plural: Reason.POLICY_TAKEN,
+    INGRESS.plural: Reason.INGRESS_TAKEN,
+}
+
+
+class SecondLook:
+    def __init__(self, *, cluster: Cluster, store: Store, now: Callable[[], datetime]) -> None:
+        self._cluster = cluster
+        self._store = store
+        self._now = now
+
+    async def is_there(self, sandbox: Sandbox, *, key: Key) -> bool:
+        """Asked when something of it has vanished at once. The garbage collector may know of a deletion that
+        no watch has told us yet, and would take away whatever we make.
+        """
+        uid = sandbox.metadata.uid
+        try:
+            found = await self._cluster.get(paths.sandboxes(*key))
+        except NotFound:
+            found = None
+        if found is not None and uid_of(found) == uid:
+            return True
+        self._store.deleted(SANDBOX, key, uid=uid)
+        return False
+
+    async def at_the_other(self, kind: Kind, body: Json, *, key: Key, sandbox: Sandbox) -> None:
+        """One of that name exists: ours, from a create whose answer was lost, or somebody else's."""
+        path = kind.path(*key_of(body))
+        try:
+            found = await self._cluster.get(path)
+            found = await self._see_again(kind, found, labels=body["metadata"]["labels"], sandbox=sandbox)
+        except NotFound:
+            return
+        if kind is INGRESS:
+            why = strange_ingress(found, body)
+        else:
+            why = stranger(found, sandbox_uid=sandbox.metadata.uid, heirless=kind is not POD)
+        if why is None:
+            self._store.drop_refusal(key, kind.plural)
+            # Also one that we believed gone: not to take note would be to create it again and again.
+            self._store.cache(kind).observe(found)
+            return
+        refused = make_refusal(
+            TAKEN[kind.plural],
+            why,
+            subject=subject_of(kind, sandbox),
+            now=self._now(),
+            before=self._store.refusal(key, kind.plural),
+        )
+        self._store.put_refusal(key, refused, kind.plural)
+
+    async def find_the_pod(self, sandbox: Sandbox, status: SandboxStatus, *, key: Key) -> bool:
+        """Before the status says that there is none, or another: without its label one that no watch sees
+        would work on where nobody looks after it. It may have lost it before any status spoke of it.
+        """
+        known = sandbox.status.pod_uid
+        if status.pod_uid is not None and known in (None, status.pod_uid):
+            return False
+        name = sandbox.status.pod_name or key.name
+        if self._store.pods.get(Key(key.namespace, name)) is not None:
+            return False
+        try:
+            found = await self._cluster.get(paths.pods(key.namespace, name))
+            labels = {LABEL_MANAGED_BY: APP_NAME}
+            return await self._see_again(POD, found, labels=labels, sandbox=sandbox) is not found
+        except NotFound:
+            return False
+
+    async def _see_again(self, kind: Kind, found: Json, *, labels: dict[str, str], sandbox: Sandbox) -> Json:
+        """Somebody has taken off the labels by which it is watched: for the watch, it was deleted."""
+        if owner_uid(found) != sandbox.metadata.uid or is_labelled(found):
+            return found
+        body: Json = {"metadata": {"uid": uid_of(found), "labels": labels}}
+        labelled = await self._cluster.patch(kind.path(*key_of(found)), body)
+        self._store.cache(kind).observe(labelled)
+        return labelled
