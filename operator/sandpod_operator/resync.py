@@ -162,9 +162,10 @@ class Resync:
         return phantoms
 
     def drop(self, phantoms: list[_Object]) -> None:
-        for kind, key, uid, _ in phantoms:
+        for kind, key, uid, version in phantoms:
             known = self._store.cache(kind).get(key)
-            if known is None or uid_of(known) != uid:
+            # With another version, it was there after the list.
+            if known is None or (uid_of(known), version_of(known)) != (uid, version):
                 continue
             log.warning("%s %s is gone and the watch did not say so", kind.plural, key)
             self._store.deleted(kind, key, uid=uid)

@@ -51,7 +51,7 @@ class SecondLook:
         path = kind.path(*key_of(body))
         try:
             found = await self._cluster.get(path)
-            found = await self._see_again(kind, found, labels=body["metadata"]["labels"], sandbox=sandbox)
+            found = await self._watched(kind, found, labels=body["metadata"]["labels"], sandbox=sandbox)
         except NotFound:
             return
         if kind is INGRESS:
@@ -79,21 +79,24 @@ class SecondLook:
         known = sandbox.status.pod_uid
         if status.pod_uid is not None and known in (None, status.pod_uid):
             return False
-        name = sandbox.status.pod_name or key.name
-        if self._store.pods.get(Key(key.namespace, name)) is not None:
+        where = Key(key.namespace, sandbox.status.pod_name or key.name)
+        if self._store.pods.get(where) is not None:
             return False
         try:
-            found = await self._cluster.get(paths.pods(key.namespace, name))
-            labels = {LABEL_MANAGED_BY: APP_NAME}
-            return await self._see_again(POD, found, labels=labels, sandbox=sandbox) is not found
+            found = await self._cluster.get(paths.pods(*where))
+            if owner_uid(found) != sandbox.metadata.uid:
+                return False
+            found = await self._watched(POD, found, labels={LABEL_MANAGED_BY: APP_NAME}, sandbox=sandbox)
         except NotFound:
             return False
+        self._store.pods.observe(found)
+        return True
 
-    async def _see_again(self, kind: Kind, found: Json, *, labels: dict[str, str], sandbox: Sandbox) -> Json:
-        """Somebody has taken off the labels by which it is watched: for the watch, it was deleted."""
+    async def _watched(self, kind: Kind, found: Json, *, labels: dict[str, str], sandbox: Sandbox) -> Json:
+        """With the labels by which it is watched, if somebody has taken them off: for the watch, that was its
+        deletion.
+        """
         if owner_uid(found) != sandbox.metadata.uid or is_labelled(found):
             return found
         body: Json = {"metadata": {"uid": uid_of(found), "labels": labels}}
-        labelled = await self._cluster.patch(kind.path(*key_of(found)), body)
-        self._store.cache(kind).observe(labelled)
-        return labelled
+        return await self._cluster.patch(kind.path(*key_of(found)), body)

@@ -120,6 +120,19 @@ def test_a_volume_that_never_comes_is_told_in_words(sandbox: Sandboxes) -> None:
     assert "kubectl describe pvc box-workspace" in box.condition("WorkspaceReady")["message"]
 
 
+def test_a_volume_that_is_deleted_before_the_pod_has_a_node_is_made_again(sandbox: Sandboxes) -> None:
+    held = {"spec": {"schedulingGates": [{"name": "example.com/hold"}]}}
+    box = sandbox(workspace={"size": "16Mi"}, podTemplate=held)
+    box.fails_with("SchedulingGated")
+    before = claim_of(box.namespace)["metadata"]["uid"]
+    kubectl("delete", "pvc", "box-workspace", "-n", box.namespace, "--timeout=60s")
+    eventually(lambda: claim_of(box.namespace)["metadata"]["uid"] != before)
+    let_go = '[{"op": "remove", "path": "/spec/schedulingGates"}]'
+    kubectl("patch", "pod", "box", "-n", box.namespace, "--type=json", f"--patch={let_go}")
+
+    assert box.wait().output("cd /workspace && pwd") == "/workspace"
+
+
 def test_a_class_that_cannot_grow_a_volume_is_told_and_the_sandbox_goes_on(sandbox: Sandboxes) -> None:
     box = sandbox(workspace={"size": "1Gi"}).wait()
     box.apply(workspace={"size": "2Gi"})

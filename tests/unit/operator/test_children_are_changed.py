@@ -2,6 +2,7 @@
 
 from sandpod_crds.errors import Forbidden, Unavailable
 from sandpod_crds.names import LABEL_NETWORK, child_labels
+from sandpod_operator.kinds import POD
 from sandpod_operator.objects import Json, entries, uid_of
 
 from tests.support.operator_objects import KEY
@@ -187,6 +188,16 @@ async def test_a_pod_that_lost_its_labels_before_any_status_spoke_of_it_ends_too
     world.api.change(POD_PATH, UNLABELLED)
     world.api.change(SANDBOX_PATH, {"spec": {"paused": True}})
     world.api.before = lambda number, call: None
+    await world.wait(60)
+
+    assert world.ready() == ("Asleep", "False", "Paused")
+    assert POD_PATH not in world.api.objects
+
+
+async def test_a_pod_that_was_believed_gone_when_its_sandbox_is_paused_ends_too() -> None:
+    world = await with_workspace()
+    world.store.deleted(POD, KEY, uid=uid_of(world.pod))
+    world.api.change(SANDBOX_PATH, {"spec": {"paused": True}})
     await world.wait(60)
 
     assert world.ready() == ("Asleep", "False", "Paused")

@@ -242,6 +242,17 @@ async def test_an_object_that_came_back_meanwhile_is_not_dropped() -> None:
     assert office.store.pods.get(KEY) is not None
 
 
+async def test_an_object_that_was_written_after_the_list_stays() -> None:
+    office = Office()
+    office.store.pods.observe(pod(resourceVersion="50"))
+    phantoms = await office.resync.compare()
+    # Somebody has put back the labels without which it was not in the list.
+    office.store.pods.learn(pod(resourceVersion="60"))
+    office.resync.drop(phantoms)
+
+    assert office.store.pods.get(KEY) is not None
+
+
 async def test_an_object_newer_than_the_list_stays() -> None:
     office = Office()
     office.store.pods.observe(pod(resourceVersion="5000"))
