@@ -73,18 +73,18 @@ class SecondLook:
         self._store.put_refusal(key, refused, kind.plural)
 
     async def find_the_pod(self, sandbox: Sandbox, status: SandboxStatus, *, key: Key) -> bool:
-        """Before the status says that there is none, or another: without its label one that no watch sees
-        would work on where nobody looks after it. It may have lost it before any status spoke of it.
+        """Before the status forgets a pod: without its label, one that no watch sees would work on where
+        nobody looks after it.
         """
-        known = sandbox.status.pod_uid
-        if status.pod_uid is not None and known in (None, status.pod_uid):
+        known, name = sandbox.status.pod_uid, sandbox.status.pod_name
+        if known is None or name is None or status.pod_uid == known:
             return False
-        where = Key(key.namespace, sandbox.status.pod_name or key.name)
+        where = Key(key.namespace, name)
         if self._store.pods.get(where) is not None:
             return False
         try:
             found = await self._cluster.get(paths.pods(*where))
-            if owner_uid(found) != sandbox.metadata.uid:
+            if uid_of(found) != known or owner_uid(found) != sandbox.metadata.uid:
                 return False
             found = await self._watched(POD, found, labels={LABEL_MANAGED_BY: APP_NAME}, sandbox=sandbox)
         except NotFound:

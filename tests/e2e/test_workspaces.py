@@ -125,7 +125,7 @@ def test_a_volume_that_is_deleted_before_the_pod_has_a_node_is_made_again(sandbo
     box = sandbox(workspace={"size": "16Mi"}, podTemplate=held)
     box.fails_with("SchedulingGated")
     before = claim_of(box.namespace)["metadata"]["uid"]
-    kubectl("delete", "pvc", "box-workspace", "-n", box.namespace, "--timeout=60s")
+    kubectl("delete", "pvc", "box-workspace", "-n", box.namespace, "--wait=false")
     eventually(lambda: claim_of(box.namespace)["metadata"]["uid"] != before)
     let_go = '[{"op": "remove", "path": "/spec/schedulingGates"}]'
     kubectl("patch", "pod", "box", "-n", box.namespace, "--type=json", f"--patch={let_go}")

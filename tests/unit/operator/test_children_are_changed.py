@@ -1,6 +1,6 @@
 """Others change or delete what belongs to a sandbox: its wall, its pod, its volume."""
 
-from sandpod_crds.errors import Forbidden, Unavailable
+from sandpod_crds.errors import Forbidden
 from sandpod_crds.names import LABEL_NETWORK, child_labels
 from sandpod_operator.kinds import POD
 from sandpod_operator.objects import Json, entries, uid_of
@@ -172,26 +172,6 @@ async def test_a_claim_that_is_gone_before_the_watch_says_so_is_patched_once() -
     await world.wait(60)
 
     assert world.api.calls.count(f"PATCH {CLAIM_PATH}") == 1
-
-
-async def test_a_pod_that_lost_its_labels_before_any_status_spoke_of_it_ends_too() -> None:
-    world = World()
-
-    def no_status(_: int, call: str) -> None:
-        if call == f"PATCH {SANDBOX_PATH}/status":
-            raise Unavailable(500, "InternalError", "no leader")
-
-    world.api.before = no_status
-    world.api.put(SANDBOX_PATH, new_sandbox())
-    await world.settle()
-    assert "status" not in world.sandbox
-    world.api.change(POD_PATH, UNLABELLED)
-    world.api.change(SANDBOX_PATH, {"spec": {"paused": True}})
-    world.api.before = lambda number, call: None
-    await world.wait(60)
-
-    assert world.ready() == ("Asleep", "False", "Paused")
-    assert POD_PATH not in world.api.objects
 
 
 async def test_a_pod_that_was_believed_gone_when_its_sandbox_is_paused_ends_too() -> None:

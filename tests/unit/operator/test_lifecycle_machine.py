@@ -260,16 +260,21 @@ class Lifecycle(Machine):
         return self._any([f"{PODS}/{pod['metadata']['name']}" for pod in self.pods], pick)
 
     def _untouched(self) -> list[str]:
-        """What is a sandbox's by its owner and its labels. Who takes both is not told from a stranger, and a
-        pod out of a pool is known by its labels alone.
+        """What is a sandbox's by its owner and its labels. Who takes both is not told from a stranger; a pod
+        out of a pool is known by its labels alone, and so is one until a status has named it.
         """
         return [
             path
             for path, obj in self.world.api.objects.items()
             if controller(obj["metadata"]).get("kind") == "Sandbox"
             and LABEL_MANAGED_BY in section(obj["metadata"], "labels")
-            and (obj["kind"] != "Pod" or f"{OURS}/{obj['metadata']['name']}" in self.sandboxes)
+            and (obj["kind"] != "Pod" or self._is_named(obj))
         ]
+
+    def _is_named(self, pod: Json) -> bool:
+        """By the status of the sandbox whose name it has."""
+        sandbox = self.sandboxes.get(f"{OURS}/{pod['metadata']['name']}", {})
+        return section(sandbox, "status").get("podUID") == uid_of(pod)
 
     def _claims_in_use(self) -> set[str]:
         volumes = [volume for pod in self.pods for volume in entries(pod["spec"], "volumes")]

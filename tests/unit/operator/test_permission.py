@@ -50,8 +50,8 @@ async def test_what_a_policy_forbids_does_not_start_and_is_told_why() -> None:
 
     assert world.ready() == REFUSED
     assert "SandboxPolicy limits: isolation is Standard" in condition(world, "Ready")[2]
-    # Nothing was made for it: the status, after a look for a pod that no watch sees, and the event are all.
-    assert [call.split()[0] for call in world.api.calls] == ["GET", "PATCH", "POST"]
+    # Nothing was made for it: the status and the event are all.
+    assert [call.split()[0] for call in world.api.calls] == ["PATCH", "POST"]
     assert world.events == ["PolicyExceeded"]
 
 
