@@ -23,6 +23,11 @@ def put_pool(world: World, *, replicas: int = 2, template: Json | None = None, *
             "spec": template or {},
         },
     )
+    put_pool_alone(world, replicas=replicas, **spec)
+
+
+def put_pool_alone(world: World, *, replicas: int, **spec: Any) -> None:
+    """Of a template that is there."""
     world.api.put(
         POOL_PATH,
         {

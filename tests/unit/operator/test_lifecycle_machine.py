@@ -19,7 +19,7 @@ from tests.support.operator_machine import OURS, PODS, Machine
 from tests.support.operator_node import crash_it, evict_it, kill_it, silence_it
 from tests.support.operator_scenarios import TEMPLATE_PATH, children, exposed_hosts, hosts
 from tests.support.operator_world import CLAIMS_PATH, new_sandbox
-from tests.support.pool_world import POOL_PATH, condition, put_pool, waiting
+from tests.support.pool_world import POOL_PATH, condition, put_pool, put_pool_alone, waiting
 
 LONG = os.environ.get("HYPOTHESIS_PROFILE") == "long"
 POLICY_PATH = f"/apis/{GROUP}/v1alpha1/sandboxpolicies/students"
@@ -355,15 +355,26 @@ class Sharing(Lifecycle):
 
     most = 3
     names = ("box", "rival")
-    specs = (*POOLED, {**POOLED[0], **ALONE[1]})
+    specs = (*POOLED, {**POOLED[0], **ALONE[1]}, {**POOLED[0], **ALONE[2]})
 
     def __init__(self) -> None:
         super().__init__()
         put_pool(self.world, replicas=1, template={"image": "python:3"})
 
+    @precondition(lambda self: POOL_PATH in self.world.api.objects)
     @rule(replicas=st.integers(0, 3))
     def scale(self, replicas: int) -> None:
         self.world.api.change(POOL_PATH, {"spec": {"replicas": replicas}})
+
+    @precondition(lambda self: POOL_PATH in self.world.api.objects)
+    @rule()
+    def delete_the_pool(self) -> None:
+        self.world.api.vanish(POOL_PATH)
+
+    @precondition(lambda self: POOL_PATH not in self.world.api.objects)
+    @rule(replicas=st.integers(0, 3))
+    def make_the_pool_again(self, replicas: int) -> None:
+        put_pool_alone(self.world, replicas=replicas)
 
     @rule(image=st.sampled_from(["python:3", "python:4"]))
     def change_the_template(self, image: str) -> None:
@@ -373,6 +384,11 @@ class Sharing(Lifecycle):
     def everybody_at_once(self) -> None:
         for name in self.names:
             self.create(name=name, spec=POOLED[0])
+
+    def leave_in_peace(self) -> None:
+        super().leave_in_peace()
+        if POOL_PATH not in self.world.api.objects:
+            self.make_the_pool_again(replicas=1)
 
     def _check_what_is_left(self) -> None:
         super()._check_what_is_left()
