@@ -60,19 +60,28 @@ class Case(Questions):
 
     # Words
 
-    def tell(self, reason: Reason, message: str, *, tone: Tone = Tone.WARNING) -> None:
+    def tell(self, reason: Reason, detail: str = "", *, tone: Tone = Tone.WARNING) -> None:
+        """With the status, in an event."""
+        self._note(reason, sentence(reason, names=self.names, detail=detail), tone=tone)
+
+    def tell_once(self, reason: Reason, detail: str = "") -> None:
+        """Unless Ready has been saying it already."""
+        if self.draft.ready_reason != reason:
+            self.tell(reason, detail)
+
+    def _note(self, reason: Reason, message: str, *, tone: Tone = Tone.WARNING) -> None:
         self._notices.append(Notice(tone=tone, reason=reason.value, message=message))
 
     def lose(self, reason: Reason, detail: str = "") -> None:
         """The pod that the status speaks of is over, and nobody wanted that."""
         self.draft.mark_lost(reason, detail)
-        self.tell(reason, self.sentence(reason, detail))
+        self.tell(reason, detail)
 
     def sleep(self, reason: Reason) -> None:
         words = self.pod.words if self.pod is not None else None
         keeps = self.pod is not None and self.pod.workspace_claim is not None
         self.draft.mark_asleep(reason, words=words, keeps=keeps)
-        self.tell(reason, self.sentence(reason), tone=Tone.NORMAL)
+        self.tell(reason, tone=Tone.NORMAL)
 
     def take_up_the_wake(self) -> None:
         """With a start: the bind will tell of it. One may be under way already that does not."""
@@ -85,9 +94,6 @@ class Case(Questions):
         """
         if self.bind is not None and self.bind.wake == self.wake:
             self.draft.observe_wake(self.wake)
-
-    def sentence(self, reason: Reason, detail: str = "") -> str:
-        return sentence(reason, names=self.names, detail=detail)
 
     # Ends
 
@@ -102,7 +108,7 @@ class Case(Questions):
         """The next pod is a new one, though the sandbox has a pool."""
         name = self.offer.pool.metadata.name if self.offer is not None else ""
         message = cold.sentence(name)
-        self.tell(Reason(cold.why), message)
+        self._note(Reason(cold.why), message)
         self.wanted_pod["metadata"]["annotations"][ANNOTATION_COLD] = message
         self._cold = cold.why
 
@@ -123,8 +129,7 @@ class Case(Questions):
     ) -> Plan:
         """There is no pod, or is to be none, and to start one now is of no use."""
         self.draft.mark_waiting(reason, detail, until=until)
-        if self.draft.ready_reason != reason:
-            self.tell(reason, self.sentence(reason, detail))
+        self.tell_once(reason, detail)
         return self.settle(remove=remove, look_again_at=until or look_again_at)
 
     def settle(
@@ -226,7 +231,7 @@ class Case(Questions):
         # As the obstacle of a start it may have been told already.
         told = any(each.reason == found.reason for each in self._notices)
         if found.reason in WORTH_AN_EVENT and is_news and not told:
-            self.tell(found.reason, found.message)
+            self._note(found.reason, found.message)
         yield found
         of_pod = isolation_of_pod(self.spec, isolation=self.draft.isolation)
         earlier = before.get(ConditionType.ISOLATED)

@@ -61,7 +61,7 @@ def end_in_time(case: Case) -> Plan | None:
     """Its lifetime is over: the sandbox is deleted, and all that belongs to it goes with it."""
     if case.deadline is None or case.now < case.deadline:
         return None
-    case.tell(Reason.EXPIRED, case.sentence(Reason.EXPIRED, case.which_lifetime), tone=Tone.NORMAL)
+    case.tell(Reason.EXPIRED, case.which_lifetime, tone=Tone.NORMAL)
     found = case.sandbox.metadata
     # Of this version only: somebody may have asked it awake a moment ago.
     version = found.resource_version
@@ -132,7 +132,7 @@ def replace_an_outdated_pod(case: Case) -> Plan | None:
         case.sleep(Reason.PAUSED)
     else:
         case.draft.mark_replaced()
-        case.tell(Reason.REPLACED, case.sentence(Reason.REPLACED), tone=Tone.NORMAL)
+        case.tell(Reason.REPLACED, tone=Tone.NORMAL)
     return case.settle(remove=removal(pod))
 
 
@@ -149,8 +149,7 @@ def name_the_obstacle(case: Case) -> Plan | None:
     reason, detail = volume_obstacle(case, pod.obstacle) or (pod.obstacle.reason, pod.obstacle.message)
     case.draft.mark_obstructed(pod, image=case.image, reason=reason, detail=detail)
     case.draft.observe_wake(case.wake)
-    if case.draft.ready_reason != reason:
-        case.tell(reason, case.sentence(reason, detail))
+    case.tell_once(reason, detail)
     return case.settle()
 
 
@@ -202,8 +201,8 @@ def wait_for_the_runtime(case: Case) -> Plan | None:
 def _tell_how_it_starts(case: Case, pod: PodFacts, reason: Reason) -> None:
     if reason is Reason.STARTING and pod.cold:
         reason = Reason.STARTING_COLD
-    if reason is Reason.STARTING_SLOWLY and case.draft.ready_reason != reason:
-        case.tell(reason, case.sentence(reason))
+    if reason is Reason.STARTING_SLOWLY:
+        case.tell_once(reason)
     case.draft.mark_starting(pod, image=case.image, reason=reason, detail=pod.cold)
 
 
@@ -246,19 +245,16 @@ def keep_it_running(case: Case) -> Plan | None:
         case.fulfil_the_wake()
         if pod.claimed_at is None and (case.status.wakes or case.status.restarts):
             # The first start is told by the status alone: it is the one that comes in storms.
-            case.tell(Reason.STARTED, f"The runtime answers in the pod {pod.name}.", tone=Tone.NORMAL)
-    elif not pod.node_responds and case.draft.ready_reason != Reason.NODE_NOT_RESPONDING:
-        lost = Reason.NODE_NOT_RESPONDING
-        case.tell(lost, case.sentence(lost, pod.node or ""))
-    return case.settle(
-        ask=_news(case), look_again_at=earliest((case.draft.forgive(), case.ask_about_disk_at))
-    )
+            case.tell(Reason.STARTED, tone=Tone.NORMAL)
+    elif not pod.node_responds:
+        case.tell_once(Reason.NODE_NOT_RESPONDING, pod.node or "")
+    again = earliest((case.draft.forgive(), case.disk.ask_again_at))
+    return case.settle(ask=_news(case), look_again_at=again)
 
 
 def _news(case: Case) -> Ask | None:
     """What the runtime does not know yet, the most urgent first. Its answers are taken up on the way."""
-    wake = case.wake
-    if wake and case.bound:
+    if (wake := case.wake) and case.bound:
         stay = case.answer_to(Errand.STAY, subject=wake)
         if stay is None:
             return case.ask(Errand.STAY, subject=wake)
@@ -275,8 +271,8 @@ def _news(case: Case) -> Ask | None:
             return case.ask(Errand.ADJUST, subject=wanted)
         if adjusted.outcome is Outcome.DONE:
             case.draft.note_sleep_after(wanted)
-    if case.pod is not None and case.wonders_about_disk:
-        return case.ask(Errand.CHECK, subject=case.pod.unready_since or "")
+    if case.disk.is_to_be_asked:
+        return case.ask(Errand.CHECK, subject=case.disk.unready_since or "")
     return None
 
 

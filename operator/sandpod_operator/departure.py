@@ -49,7 +49,7 @@ def keep_one_pod(case: Case) -> Plan | None:
             return Plan(remove_pod=removal(pod))
     for pod in case.surplus:
         if pod.deleted_at is None:
-            case.tell(Reason.SURPLUS_POD, case.sentence(Reason.SURPLUS_POD, pod.name))
+            case.tell(Reason.SURPLUS_POD, pod.name)
             return case.settle(remove=removal(pod))
     return None
 

@@ -10,6 +10,7 @@ from sandpod_crds.models import Sandbox
 from sandpod_crds.names import ANNOTATION_WAKE, SANDBOX_KIND, child_labels
 
 from .claims import ClaimFacts
+from .disk import Disk
 from .effective import Effective, effective_spec
 from .errors import BadPodTemplate
 from .kinds import POD, POD_LABELS, Kind
@@ -29,8 +30,6 @@ from .times import still_to_come
 NEVER = "never"
 # A setup that was done before has ended by then, and nobody has to be told that it runs.
 GLANCE = timedelta(seconds=1)
-# A pod that was never ready, or still is not, may have filled its disk since it was asked.
-DISK_KNOWN = timedelta(seconds=20)
 # Whoever asks for a sandbox waits no longer for its next start after a failure, which observes the request.
 PATIENCE = timedelta(seconds=10)
 
@@ -197,41 +196,11 @@ class Questions:
         """What never sleeps by itself is not waited for, and nothing for ever."""
         return self.sleep_after is not None and not self.drain_overdue
 
-    @property
-    def _found_unready(self) -> str | None:
-        """Since when the kubelet finds the runtime not ready."""
-        return self.pod.unready_since if self.pod is not None else None
-
-    @property
-    def _about_disk(self) -> Answer | None:
-        """What the runtime said when it was asked why."""
-        since = self._found_unready
-        return self.answer_to(Errand.CHECK, subject=since) if since is not None else None
-
-    @property
-    def disk_trouble(self) -> str | None:
-        """What the runtime says about a full disk, for as long as the kubelet finds it not ready."""
-        return self._about_disk.message or None if self._about_disk is not None else None
-
-    @property
-    def disk_unknown(self) -> bool:
-        """The kubelet finds the runtime not ready, and it has not yet been asked why."""
-        return self._found_unready is not None and self._about_disk is None
-
-    @property
-    def wonders_about_disk(self) -> bool:
-        """It is not known why the kubelet finds it not ready, or was asked long ago."""
-        return self.disk_unknown or (
-            self._about_disk is not None and not self.disk_trouble and self.ask_about_disk_at is None
-        )
-
-    @property
-    def ask_about_disk_at(self) -> datetime | None:
-        """Of one whose disk had room when it was asked."""
-        told = self._about_disk
-        if told is None or told.message:
-            return None
-        return self.still_to_come(told.at + DISK_KNOWN, within=DISK_KNOWN)
+    @cached_property
+    def disk(self) -> Disk:
+        since = self.pod.unready_since if self.pod is not None else None
+        told = self.answer_to(Errand.CHECK, subject=since) if since is not None else None
+        return Disk(unready_since=since, told=told, now=self.now)
 
     @property
     def claim_name(self) -> str | None:

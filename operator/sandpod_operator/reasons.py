@@ -124,6 +124,7 @@ _AGAIN = "It is started again; after repeated failures status.nextStartAt says w
 
 SENTENCES: Final[dict[Reason, str]] = {
     Reason.RUNTIME_ANSWERS: "The runtime answers in the pod {pod}.",
+    Reason.STARTED: "The runtime answers in the pod {pod}.",
     Reason.STARTING: "The pod {pod} is starting.",
     Reason.STARTING_COLD: "The pod {pod} is starting. {detail}",
     Reason.STARTING_SLOWLY: "The pod {pod} has been starting for over a minute: a large image, or a "

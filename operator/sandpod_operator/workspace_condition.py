@@ -76,11 +76,11 @@ def _refused(case: "Case", workspace: Workspace) -> Verdict | None:
 
 
 def _full_disk(case: "Case", *, before: Condition | None) -> Verdict | None:
-    disk = case.disk_trouble
+    disk = case.disk.trouble
     if disk is not None:
         return _bad(Reason.DISK_FULL, disk, case)
     was_full = before is not None and before.reason == Reason.DISK_FULL
-    return _as_it_was(before) if before is not None and was_full and case.disk_unknown else None
+    return _as_it_was(before) if before is not None and was_full and case.disk.is_unknown else None
 
 
 def _unwritable(case: "Case", *, before: Condition | None) -> Verdict | None:
