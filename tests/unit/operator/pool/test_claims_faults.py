@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
+from sandpod_crds.names import LABEL_INSTANCE
 from sandpod_operator.objects import Json, controller, section, uid_of
 
 from tests.support.operator_faults import FAULTS, HOUR, KILLS, Fault, check_calls, clock_put_back
@@ -52,6 +53,20 @@ async def claim_with_a_workspace(world: World) -> None:
     await take(world)
 
 
+async def claim_with_a_workspace_that_stays(world: World) -> None:
+    await fill(world, template={"workspace": {"size": "1Gi", "reclaim": "Retain"}})
+    await take(world)
+
+
+async def claim_with_a_workspace_sleep_and_wake(world: World) -> None:
+    await claim_with_a_workspace(world)
+    await world.wait(100)
+    world.fall_asleep(claimed_by(world)[0]["metadata"]["uid"])
+    await world.wait(WHILE)
+    world.ask_awake("1")
+    await world.wait(WHILE)
+
+
 async def claim_with_another_network(world: World) -> None:
     await fill(world)
     await take(world, {"network": {"egress": "None"}})
@@ -80,6 +95,8 @@ async def empty(world: World) -> None:
 SCENARIOS: list[Scenario] = [
     claim,
     claim_with_a_workspace,
+    claim_with_a_workspace_that_stays,
+    claim_with_a_workspace_sleep_and_wake,
     claim_with_another_network,
     claim_sleep_and_claim_again,
     roll,
@@ -129,9 +146,13 @@ def outcome(world: World) -> dict[str, Any]:
         "waiting": len(waiting(world)),
         "counts": [pool.get(name) for name in ("replicas", "readyReplicas", "updatedReplicas", "claimed")],
         "objects": kinds,
-        "owners": sorted(
-            controller(obj["metadata"]).get("kind", "")
-            for path, obj in world.api.objects.items()
-            if "persistentvolumeclaims" in path
+        "volumes": sorted(
+            (
+                controller(obj["metadata"]).get("kind", "nobody"),
+                obj["metadata"]["labels"].get(LABEL_INSTANCE, "nobody"),
+                obj["metadata"]["name"] == status.get("workspaceClaim"),
+            )
+            for obj in world.api.objects.values()
+            if obj["kind"] == "PersistentVolumeClaim"
         ),
     }
