@@ -2,11 +2,13 @@
 cluster. Who wrote what, the API server's audit log says.
 """
 
-import time
+import subprocess
 
 from tests.bench.api import Api, Json
 from tests.bench.cluster import SYSTEM, kubectl
+from tests.bench.numbers import Numbers
 from tests.bench.pods import NAMESPACE, OURS, SANDBOXES, SMALL, manifest
+from tests.bench.scale.processes import wait_for
 from tests.bench.stats import Row, Section
 from tests.support.writes import operator_writes
 
@@ -22,7 +24,7 @@ def measure(api: Api, *, sandboxes: int) -> Section:
     before = _writes()
     kubectl("rollout", "restart", "-n", SYSTEM, "deploy/sandpod-operator")
     kubectl("rollout", "status", "-n", SYSTEM, "deploy/sandpod-operator", "--timeout=60s")
-    time.sleep(5)  # what a restarted operator wants to write, it writes at once
+    wait_for("the operator has looked at everything", _converged, within=60)
     restart = _writes() - before
     for plural in ("sandboxes", "sandboxpools", "sandboxtemplates"):
         api.request("DELETE", f"{OURS}/{plural}")
@@ -89,6 +91,15 @@ def _start(api: Api, name: str, spec: Json) -> str:
     made = api.request("POST", SANDBOXES, manifest(name, spec))
     kubectl("wait", "-n", NAMESPACE, f"sandbox/{name}", "--for=condition=Ready", "--timeout=60s")
     return made["metadata"]["uid"]
+
+
+def _converged() -> bool:
+    path = f"/api/v1/namespaces/{SYSTEM}/services/sandpod-operator:metrics/proxy/metrics"
+    try:
+        return Numbers(kubectl("get", "--raw", path)).converged
+    except subprocess.CalledProcessError:
+        # Ready since a moment: not everybody knows its address.
+        return False
 
 
 def _writes() -> int:

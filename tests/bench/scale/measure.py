@@ -9,9 +9,10 @@ from dataclasses import dataclass
 
 from tests.bench.api import Api, Json
 from tests.bench.cluster import KUBECONFIG
+from tests.bench.numbers import Numbers
 from tests.bench.scale.counts import Served, served
 from tests.bench.scale.nodes import SELECTOR, TOLERATION
-from tests.bench.scale.operator_process import NAMESPACE, Numbers, Operator
+from tests.bench.scale.operator_process import NAMESPACE, Operator
 from tests.bench.scale.processes import Use, wait_for
 from tests.bench.scale.storm import Arrivals, Request, gone, in_phase, send
 

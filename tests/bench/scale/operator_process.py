@@ -5,7 +5,6 @@ id.
 import contextlib
 import json
 import os
-import re
 import sys
 import time
 from collections.abc import Generator, Mapping
@@ -14,36 +13,12 @@ from pathlib import Path
 import yaml
 
 from tests.bench.cluster import ENV, ROOT, SYSTEM, kubectl
+from tests.bench.numbers import Numbers
 from tests.bench.scale.processes import Program, fetch, wait_for
 
 NAMESPACE = "sandpod-scale"
 ADDRESS = "http://127.0.0.1:9090"
-LINE = re.compile(r"^(?P<name>\w+)(?:\{(?P<labels>[^}]*)\})? (?P<value>\S+)$", re.MULTILINE)
 DEPLOYED = ("-n", SYSTEM, "deployment/sandpod-operator")
-
-
-class Numbers:
-    """What the operator said about itself at one moment."""
-
-    def __init__(self, text: str) -> None:
-        self._series = [
-            (m["name"], dict(re.findall(r'(\w+)="([^"]*)"', m["labels"] or "")), float(m["value"]))
-            for m in LINE.finditer(text)
-        ]
-
-    def sum(self, name: str, **labels: str) -> float:
-        found = (each for each in self._series if each[0] == f"sandpod_operator_{name}")
-        return sum(value for _, given, value in found if labels.items() <= given.items())
-
-    @property
-    def settled(self) -> bool:
-        """All had been read, and nothing waited to be looked at. False also when it had no time to say so."""
-        waiting = self.sum("queue_depth") + self.sum("queue_oldest_seconds")
-        return self.sum("synced") == 1 and waiting == 0
-
-    def by(self, name: str, *labels: str) -> dict[str, float]:
-        found = (each for each in self._series if each[0] == f"sandpod_operator_{name}")
-        return {" ".join(given.get(label, "") for label in labels): value for _, given, value in found}
 
 
 class Operator:
@@ -71,9 +46,7 @@ class Operator:
         return Numbers(fetch(f"{ADDRESS}/metrics") or "")
 
     def converged(self) -> bool:
-        """It has read all there is, and every sandbox was looked at."""
-        numbers = self.numbers()
-        return numbers.settled and numbers.sum("reconciles_total") >= numbers.sum("sandboxes")
+        return self.numbers().converged
 
     def settled(self) -> bool:
         return self.numbers().settled
