@@ -8,7 +8,7 @@ PYTEST = .venv/bin/python -m pytest
 # Tests of one file share what they have started: they run in one process.
 PARALLEL = -n auto --maxprocesses 4 --dist loadfile
 HISTORIES = $(addprefix tests/unit/operator/,test_lifecycle_machine.py test_workers_race.py test_killed_anywhere.py \
-	pool/test_histories.py pool/test_claims_faults.py)
+	pool/test_sharing_machine.py pool/test_histories.py pool/test_claims_faults.py)
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
