@@ -6,6 +6,9 @@ from collections.abc import Generator
 
 import pytest
 
+# An assertion that a helper makes says what it found, too.
+pytest.register_assert_rewrite("tests.support")
+
 # Set where everything that a test may need is there, as in CI: a proof that is not made must not pass for one
 # that is.
 SKIPS_FAIL = "SANDPOD_SKIPS_FAIL"
