@@ -96,7 +96,8 @@ ANNOTATION_TOKEN_VERSION: Final = f"{GROUP}/retired-token-version"
 ANNOTATION_SPENT_LOGINS: Final = f"{GROUP}/spent-logins"
 
 # What the operator watches pods and other children by, on the server's side.
-CHILD_SELECTOR: Final = f"{LABEL_MANAGED_BY}={APP_NAME},{LABEL_COMPONENT}={COMPONENT_SANDBOX}"
+CHILD_LABELS: Final = {LABEL_MANAGED_BY: APP_NAME, LABEL_COMPONENT: COMPONENT_SANDBOX}
+CHILD_SELECTOR: Final = ",".join(f"{name}={value}" for name, value in CHILD_LABELS.items())
 # And the Ingresses of exposed ports.
 PREVIEW_SELECTOR: Final = f"{LABEL_MANAGED_BY}={APP_NAME},{LABEL_COMPONENT}={COMPONENT_PREVIEW}"
 
@@ -118,6 +119,8 @@ class ConditionType(StrEnum):
     SPEC_HONORED = "SpecHonored"
 
 
+# The reason of Ready=False: nobody may work in it, but read what its setup writes.
+REASON_SETTING_UP: Final = "SettingUp"
 # The reason of SpecHonored=False: fields are set that have no effect in this version.
 REASON_NOT_IMPLEMENTED: Final = "NotImplemented"
 

@@ -6,6 +6,8 @@ waited for, one that is starting gets a moment.
 import asyncio
 import contextlib
 import time
+from collections.abc import Callable
+from functools import partial
 from typing import NoReturn
 
 from sandpod_crds import errors as api
@@ -49,14 +51,16 @@ class Resolver:
         patience: Patience,
         exchange: Exchange,
         longest: float | None = None,
+        in_setup: bool = False,
     ) -> Route:
-        """A pod that was ready when we last heard of it. Wakes the sandbox when it sleeps, so only for
-        somebody who may. `longest` bounds the wait further.
+        """A pod that was ready when we last heard of it; with `in_setup`, or that runs its setup. Wakes the
+        sandbox when it sleeps, so only for somebody who may. `longest` bounds the wait further.
         """
         key = (namespace, name)
         known = self._table.get(key)
         route = known or await self._look_up(namespace=namespace, name=name)
-        step = self._step(route)
+        step_of = partial(self._step, in_setup=in_setup)
+        step = step_of(route)
         if step is Step.GO:
             return route
         if step is Step.REFUSE:
@@ -66,7 +70,9 @@ class Resolver:
             with self._room.enter(key):
                 begun = time.perf_counter()
                 try:
-                    return await self._wait(key, route, patience, limit=limit, listed=known is not None)
+                    return await self._wait(
+                        key, route, patience, limit=limit, listed=known is not None, step_of=step_of
+                    )
                 finally:
                     self._waited(exchange, step, seconds=time.perf_counter() - begun)
         except Full as full:
@@ -96,7 +102,16 @@ class Resolver:
         patience.cause = error.message
         self._leaving.mark(route.pod_uid, certain=error.certain)
 
-    async def _wait(self, key: Key, route: Route, patience: Patience, *, limit: float, listed: bool) -> Route:
+    async def _wait(
+        self,
+        key: Key,
+        route: Route,
+        patience: Patience,
+        *,
+        limit: float,
+        listed: bool,
+        step_of: Callable[[Route], Step],
+    ) -> Route:
         with self._table.changes(key) as changed:
             while True:
                 changed.clear()
@@ -105,7 +120,7 @@ class Resolver:
                     raise unknown_sandbox(namespace=key[0], name=key[1])
                 # As long as nothing came over the watch, what the look-up said still holds.
                 route, listed = known or route, known is not None
-                step = self._step(route)
+                step = step_of(route)
                 if step is Step.GO:
                     return route
                 if step is Step.REFUSE:
@@ -127,8 +142,8 @@ class Resolver:
         if step is not Step.WAIT_BRIEFLY:
             self._metrics.observe("wake_wait_seconds", seconds)
 
-    def _step(self, route: Route) -> Step:
-        return step_for(route, leaving=self.is_leaving(route))
+    def _step(self, route: Route, *, in_setup: bool) -> Step:
+        return step_for(route, leaving=self.is_leaving(route), in_setup=in_setup)
 
     async def _look_up(self, *, namespace: str, name: str) -> Route:
         try:

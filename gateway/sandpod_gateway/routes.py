@@ -8,7 +8,7 @@ from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Self, cast
 
-from sandpod_crds.names import ANNOTATION_WAKE, ConditionType, Phase
+from sandpod_crds.names import ANNOTATION_WAKE, REASON_SETTING_UP, ConditionType, Phase
 from sandpod_crds.previews import may_be_exposed
 
 Json = dict[str, Any]
@@ -72,6 +72,12 @@ class Route:
             wake_observed=str(status.get("wakeObserved") or ""),
             ports=_exposed(_object(sandbox, "spec"), status),
         )
+
+    @property
+    def setting_up(self) -> bool:
+        """Its runtime runs the setup, and takes nothing but questions about it."""
+        there = bool(self.pod_ip and self.pod_uid) and not self.deleting
+        return there and self.phase == Phase.STARTING and self.reason == REASON_SETTING_UP
 
     @property
     def starting(self) -> bool:

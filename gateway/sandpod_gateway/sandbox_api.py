@@ -29,6 +29,8 @@ from .waiting import Patience
 
 # The API server gives up after 60 s on everything but `proxy` and its like.
 _LONGEST_WAKE: Final = 50.0
+# Answered while nobody may do anything else yet.
+_SETUP_LOG: Final = "/api/setup/log"
 _METHODS: Final = frozenset(("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"))
 
 
@@ -70,14 +72,17 @@ class SandboxApi:
         if request.method not in _METHODS:
             raise NotAllowed(f"the method {request.method} is not passed on to sandboxes")
         target, upgrade = request_target(call.target), wants_tunnel(request)
-        permission = permission_for(
-            method=request.method, path=call.target.partition("?")[0], upgrade=upgrade
-        )
+        path = call.target.partition("?")[0]
+        permission = permission_for(method=request.method, path=path, upgrade=upgrade)
         await self.authorize(call, permission, exchange)
         body, patience = Body(request), Patience()
         while True:
             route = await self._resolver.ready_route(
-                namespace=call.namespace, name=call.name, patience=patience, exchange=exchange
+                namespace=call.namespace,
+                name=call.name,
+                patience=patience,
+                exchange=exchange,
+                in_setup=request.method == "GET" and path == _SETUP_LOG,
             )
             runtime = self._runtimes.at(call.namespace, route)
             lines = runtime_lines(request, call, runtime, exchange)

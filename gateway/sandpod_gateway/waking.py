@@ -46,11 +46,13 @@ class Step(Enum):
     REFUSE = auto()
 
 
-def step_for(route: Route, *, leaving: bool) -> Step:
-    """`leaving`: its pod has refused a request, or could not be reached, since we last heard of another."""
+def step_for(route: Route, *, leaving: bool, in_setup: bool = False) -> Step:
+    """`leaving`: its pod has refused a request, or could not be reached, since we last heard of another.
+    `in_setup`: the request is one that is answered before the sandbox is ready.
+    """
     if route.deleting:
         return Step.REFUSE
-    if route.ready and not leaving:
+    if (route.ready or (in_setup and route.setting_up)) and not leaving:
         return Step.GO
     if route.paused or route.phase == Phase.FAILED:
         return Step.REFUSE

@@ -5,7 +5,7 @@ to do. docs/operator.md has the same table for people.
 from enum import StrEnum
 from typing import Final, NamedTuple
 
-from sandpod_crds.names import REASON_NOT_IMPLEMENTED
+from sandpod_crds.names import REASON_NOT_IMPLEMENTED, REASON_SETTING_UP
 
 
 class Reason(StrEnum):
@@ -42,7 +42,7 @@ class Reason(StrEnum):
     RUNTIME_EXITED = "RuntimeExited"
     POD_FAILED = "PodFailed"
     NODE_NOT_RESPONDING = "NodeNotResponding"
-    SETTING_UP = "SettingUp"
+    SETTING_UP = REASON_SETTING_UP
     TEMPLATE_MISSING = "TemplateMissing"
     INVALID_TEMPLATE = "InvalidTemplate"
     POLICY_EXCEEDED = "PolicyExceeded"

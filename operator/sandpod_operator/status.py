@@ -88,7 +88,8 @@ class Draft:
     def mark_setting_up(self, pod: PodFacts, *, image: str) -> None:
         """The runtime is ours, and prepares the workspace before anybody may work in it."""
         self._hold(pod, image=image)
-        self._set(phase=Phase.STARTING, setup=SetupStatus(result="Running"))
+        # Its log can be read meanwhile.
+        self._set(phase=Phase.STARTING, pod_ip=pod.ip, setup=SetupStatus(result="Running"))
         self._ready(False, Reason.SETTING_UP)
 
     def mark_running(

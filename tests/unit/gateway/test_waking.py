@@ -1,6 +1,7 @@
 """What the state of a sandbox means for a request, when a wake is asked for, and what bounds all of it."""
 
 import asyncio
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, cast
 
@@ -93,6 +94,25 @@ async def settle() -> None:
 )
 def test_what_a_request_does_follows_from_the_sandboxs_state(route: Route, leaving: bool, step: Step) -> None:
     assert step_for(route, leaving=leaving) is step
+
+
+SETTING_UP = Route(uid="u", phase="Starting", reason="SettingUp", pod_ip="10.1.0.7", pod_uid="p")
+
+
+@pytest.mark.parametrize(
+    ("route", "leaving", "step"),
+    [
+        (SETTING_UP, False, Step.GO),
+        (SETTING_UP, True, Step.WAKE),
+        (replace(SETTING_UP, pod_ip=""), False, Step.WAIT_BRIEFLY),
+        (replace(SETTING_UP, reason="Starting"), False, Step.WAIT_BRIEFLY),
+        (replace(SETTING_UP, deleting=True), False, Step.REFUSE),
+        (replace(SETTING_UP, phase="Running", ready=True), False, Step.GO),
+    ],
+)
+def test_what_the_setup_writes_can_be_read_while_it_runs(route: Route, leaving: bool, step: Step) -> None:
+    assert step_for(route, leaving=leaving, in_setup=True) is step
+    assert step_for(SETTING_UP, leaving=False) is Step.WAIT_BRIEFLY
 
 
 def test_no_two_wakes_have_one_value() -> None:
