@@ -61,16 +61,18 @@ class Case(Questions):
     # Words
 
     def tell(self, reason: Reason, detail: str = "", *, tone: Tone = Tone.WARNING) -> None:
-        """With the status, in an event."""
-        self._note(reason, sentence(reason, names=self.names, detail=detail), tone=tone)
+        """In an event."""
+        self._notices.append(self.notice(reason, detail, tone=tone))
 
     def tell_once(self, reason: Reason, detail: str = "") -> None:
         """Unless Ready has been saying it already."""
         if self.draft.ready_reason != reason:
             self.tell(reason, detail)
 
-    def _note(self, reason: Reason, message: str, *, tone: Tone = Tone.WARNING) -> None:
-        self._notices.append(Notice(tone=tone, reason=reason.value, message=message))
+    def notice(self, reason: Reason, detail: str = "", *, tone: Tone = Tone.WARNING) -> Notice:
+        return Notice(
+            tone=tone, reason=reason.value, message=sentence(reason, names=self.names, detail=detail)
+        )
 
     def lose(self, reason: Reason, detail: str = "") -> None:
         """The pod that the status speaks of is over, and nobody wanted that."""
@@ -108,7 +110,7 @@ class Case(Questions):
         """The next pod is a new one, though the sandbox has a pool."""
         name = self.offer.pool.metadata.name if self.offer is not None else ""
         message = cold.sentence(name)
-        self._note(Reason(cold.why), message)
+        self.tell(Reason(cold.why), message)
         self.wanted_pod["metadata"]["annotations"][ANNOTATION_COLD] = message
         self._cold = cold.why
 
@@ -231,7 +233,8 @@ class Case(Questions):
         # As the obstacle of a start it may have been told already.
         told = any(each.reason == found.reason for each in self._notices)
         if found.reason in WORTH_AN_EVENT and is_news and not told:
-            self._note(found.reason, found.message)
+            told_of = Notice(tone=Tone.WARNING, reason=found.reason.value, message=found.message)
+            self._notices.append(told_of)
         yield found
         of_pod = isolation_of_pod(self.spec, isolation=self.draft.isolation)
         earlier = before.get(ConditionType.ISOLATED)

@@ -7,13 +7,16 @@ from .objects import Json
 
 Query = Mapping[str, str | int | bool]
 
+# A field that the API server does not know, of a podTemplate say, is an error, and not dropped in silence.
+STRICT: Query = {"fieldValidation": "Strict"}
+
 
 class Cluster(Protocol):
     async def get(self, path: str, *, query: Query | None = None) -> Json: ...
 
     async def list(self, path: str, *, query: Query | None = None, metadata_only: bool = False) -> Json: ...
 
-    async def create(self, path: str, body: Json) -> Json: ...
+    async def create(self, path: str, body: Json, *, query: Query | None = None) -> Json: ...
 
     async def patch(self, path: str, body: Json) -> Json:
         """A merge patch. A UID in its metadata is a precondition: Conflict, when another object has the name.

@@ -20,6 +20,7 @@ from .departure import (
     let_the_old_pod_go,
     removal,
     see_it_off,
+    take_it_back,
 )
 from .errors import BadPodTemplate
 from .exposure import expose_the_ports
@@ -51,8 +52,7 @@ def decide(situation: Situation, *, now: datetime, installation: Installation) -
         return leave_with_the_sandbox(situation)
     case = Case(situation, sandbox, now=now, installation=installation)
     for phase in PHASES:
-        plan = phase(case)
-        if plan is not None:
+        if (plan := phase(case)) is not None:
             return expose_the_ports(plan, case)
     raise AssertionError("the last phase always decides")
 
@@ -238,10 +238,9 @@ def keep_it_running(case: Case) -> Plan | None:
     """
     pod = case.pod
     assert pod is not None
-    bind = case.bind
-    setup = case.answer_to(Errand.SETUP) or bind
-    case.draft.mark_running(pod, answer=bind, image=case.image, setup=setup.setup if setup else None)
-    if bind is not None:
+    told = case.answer_to(Errand.SETUP) or case.bind
+    case.draft.mark_running(pod, answer=case.bind, image=case.image, setup=told.setup if told else None)
+    if case.bind is not None:
         case.fulfil_the_wake()
         if pod.claimed_at is None and (case.status.wakes or case.status.restarts):
             # The first start is told by the status alone: it is the one that comes in storms.
@@ -278,6 +277,7 @@ def _news(case: Case) -> Ask | None:
 
 PHASES: tuple[Callable[[Case], Plan | None], ...] = (
     end_in_time,
+    take_it_back,
     keep_one_pod,
     let_the_old_pod_go,
     bury_the_pod,

@@ -54,6 +54,15 @@ def keep_one_pod(case: Case) -> Plan | None:
     return None
 
 
+def take_it_back(case: Case) -> Plan | None:
+    """Somebody has taken the owner off its pod, which would be nobody's and outlive its sandbox."""
+    pod = case.ownerless
+    if pod is None or case.refusal_of_labels is not None:
+        return None
+    metadata: Json = {"uid": pod.uid, "ownerReferences": [case.owner]}
+    return case.write(Write(verb=Verb.PATCH, kind=POD, name=pod.name, body={"metadata": metadata}))
+
+
 def let_the_old_pod_go(case: Case) -> Plan | None:
     """The pod is being deleted: nothing starts before it is gone, and it is forced out when its node is
     silent.

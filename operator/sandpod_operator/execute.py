@@ -11,7 +11,7 @@ from sandpod_crds import paths
 from sandpod_crds.errors import ApiError, Conflict, NotFound
 from sandpod_crds.models import Sandbox, SandboxStatus
 
-from .cluster import Cluster
+from .cluster import STRICT, Cluster
 from .kinds import INGRESS, POD, SANDBOX, Kind
 from .metrics import Metrics
 from .objects import Json, section
@@ -116,7 +116,7 @@ class Executor:
         if just_now and not await self._second_look.is_there(sandbox, key=key):
             return
         try:
-            created = await self._cluster.create(kind.path(body["metadata"]["namespace"]), body)
+            created = await self._cluster.create(kind.path(body["metadata"]["namespace"]), body, query=STRICT)
         except Conflict as error:
             if not error.already_exists:
                 raise

@@ -18,9 +18,9 @@ class Metered:
     async def list(self, path: str, *, query: Query | None = None, metadata_only: bool = False) -> Json:
         return await self._cluster.list(path, query=query, metadata_only=metadata_only)
 
-    async def create(self, path: str, body: Json) -> Json:
+    async def create(self, path: str, body: Json, *, query: Query | None = None) -> Json:
         self._count("create", path)
-        return await self._cluster.create(path, body)
+        return await self._cluster.create(path, body, query=query)
 
     async def patch(self, path: str, body: Json) -> Json:
         self._count("patch", path)

@@ -43,6 +43,7 @@ class Questions:
         self.status = sandbox.status
         self.pod = situation.pod
         self.namesake = situation.namesake
+        self.ownerless = situation.ownerless
         self.surplus = situation.surplus
         self.orphans = situation.orphans
         self.network_policy = situation.network_policy
@@ -259,6 +260,8 @@ class Questions:
         """The pod is not the one that would be made now."""
         if self.pod is None or not self.pod.pod_hash:
             return False
+        if self._is_of_another_template and not self.setting_up and not self.was_setting_up:
+            return True
         try:
             if self.pod.claimed_at is not None:
                 # What comes with the bind is not in a warm pod.
@@ -266,6 +269,12 @@ class Questions:
             return self._wanted_pod_hash() != self.pod.pod_hash
         except BadPodTemplate:
             return True
+
+    @property
+    def _is_of_another_template(self) -> bool:
+        """What works on a running sandbox, it has from a template as it is no more."""
+        recorded = self.pod.template if self.pod is not None else None
+        return recorded is not None and self.effective.live not in (None, recorded)
 
     def _wanted_pod_hash(self) -> str:
         return self.installation.memo.recall(

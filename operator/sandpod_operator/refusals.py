@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 
 from sandpod_crds.errors import ApiError, Conflict, Forbidden, Gone, NotFound, Throttled, Unavailable
 from sandpod_crds.models import Sandbox
-from sandpod_crds.names import APP_NAME, LABEL_MANAGED_BY, LABEL_VERSION, SANDBOX_KIND
+from sandpod_crds.names import CHILD_LABELS, LABEL_VERSION, SANDBOX_KIND
 
 from .kinds import CLAIM, INGRESS, POD, Kind
 from .objects import Json, controller, entries, section
@@ -64,7 +64,7 @@ def subject_of(kind: Kind, sandbox: Sandbox) -> Subject:
 
 
 def refusal(error: ApiError, *, subject: Subject, now: datetime, before: Refusal | None) -> Refusal | None:
-    """None when the error says nothing about the pod: then the same request may work in a moment."""
+    """None when the error says nothing about the object."""
     if subject.dispensable and "failed calling webhook" in error.message:
         reason = subject.invalid
     else:
@@ -121,14 +121,11 @@ def strange_ingress(found: Json, wanted: Json) -> str | None:
 
 def is_labelled(found: Json) -> bool:
     """The watch sees it."""
-    return section(found["metadata"], "labels").get(LABEL_MANAGED_BY) == APP_NAME
+    return CHILD_LABELS.items() <= section(found["metadata"], "labels").items()
 
 
 def _reason(error: ApiError, *, invalid: Reason) -> Reason | None:
-    if (
-        isinstance(error, Throttled | Unavailable | Gone | Conflict | NotFound)
-        or not 400 <= error.status < 500
-    ):
+    if may_pass(error):
         return None
     if not isinstance(error, Forbidden):
         # 422 breaks a rule, 400 has a wrong type somewhere, others are admission webhooks' own.
@@ -140,6 +137,12 @@ def _reason(error: ApiError, *, invalid: Reason) -> Reason | None:
     if "violates PodSecurity" in error.message:
         return Reason.POD_SECURITY
     return Reason.FORBIDDEN
+
+
+def may_pass(error: ApiError) -> bool:
+    """The same request may work in a moment."""
+    passing = isinstance(error, Throttled | Unavailable | Gone | Conflict | NotFound)
+    return passing or not 400 <= error.status < 500
 
 
 def namespace_is_going(error: ApiError) -> bool:

@@ -142,7 +142,7 @@ class Resync:
         return self._clock() - min(self._missing.values()) if self._missing else 0.0
 
     async def compare(self) -> list[_Object]:
-        """Returns what is known and not there any more."""
+        """Returns what is known and not there any more, as of the version of the list."""
         phantoms: list[_Object] = []
         listed: set[_Object] = set()
         for kind in KINDS:
@@ -164,8 +164,8 @@ class Resync:
     def drop(self, phantoms: list[_Object]) -> None:
         for kind, key, uid, version in phantoms:
             known = self._store.cache(kind).get(key)
-            # With another version, it was there after the list.
-            if known is None or (uid_of(known), version_of(known)) != (uid, version):
+            # What is newer by now was there after the list.
+            if known is None or uid_of(known) != uid or version_of(known) > version:
                 continue
             log.warning("%s %s is gone and the watch did not say so", kind.plural, key)
             self._store.deleted(kind, key, uid=uid)
@@ -201,7 +201,7 @@ class Resync:
             known = cache.get(key)
             # What is newer than the list was not there when it was made.
             if known is not None and uid_of(known) not in alive and version_of(known) <= version:
-                yield _Object(kind, key, uid_of(known), version_of(known))
+                yield _Object(kind, key, uid_of(known), version)
 
     def _arrived(self, missing: _Object) -> bool:
         cache = self._store.cache(missing.kind)

@@ -2,21 +2,24 @@
 which an object is watched, or an answer was lost.
 """
 
+import logging
 from collections.abc import Callable
 from datetime import datetime
 
 from sandpod_crds import paths
-from sandpod_crds.errors import NotFound
+from sandpod_crds.errors import ApiError, NotFound
 from sandpod_crds.models import Sandbox, SandboxStatus
-from sandpod_crds.names import APP_NAME, LABEL_MANAGED_BY
+from sandpod_crds.names import CHILD_LABELS
 
 from .cluster import Cluster
 from .kinds import CLAIM, INGRESS, NETWORK_POLICY, POD, SANDBOX, Kind
 from .objects import Json, key_of, owner_uid, uid_of
 from .observations import Key
 from .reasons import Reason
-from .refusals import is_labelled, make_refusal, strange_ingress, stranger, subject_of
+from .refusals import is_labelled, make_refusal, may_pass, strange_ingress, stranger, subject_of
 from .store import Store
+
+log = logging.getLogger(__name__)
 
 TAKEN = {
     POD.plural: Reason.NAME_TAKEN,
@@ -86,10 +89,14 @@ class SecondLook:
             found = await self._cluster.get(paths.pods(*where))
             if uid_of(found) != known or owner_uid(found) != sandbox.metadata.uid:
                 return False
-            found = await self._watched(POD, found, labels={LABEL_MANAGED_BY: APP_NAME}, sandbox=sandbox)
+            self._store.pods.observe(found)
+            self._store.pods.observe(await self._watched(POD, found, labels=CHILD_LABELS, sandbox=sandbox))
         except NotFound:
             return False
-        self._store.pods.observe(found)
+        except ApiError as error:
+            if may_pass(error):
+                raise
+            log.warning("%s: its pod has lost its labels, and they may not be put back: %s", key, error)
         return True
 
     async def _watched(self, kind: Kind, found: Json, *, labels: dict[str, str], sandbox: Sandbox) -> Json:

@@ -11,7 +11,7 @@ from .claimants import holder_of_claim, kept_claim, other_in_claim
 from .claims import ClaimFacts, claim_facts
 from .effective import Source
 from .isolation import Enforcement
-from .objects import Json, owner_uid, section, uid_of
+from .objects import Json, controller, owner_uid, section, uid_of
 from .observations import Answer, Errand, Key, Refusal
 from .permission import Rules, find_rules
 from .pods import PodFacts, facts
@@ -35,6 +35,8 @@ class Situation:
     departed: str | None = None
     pod: PodFacts | None = None
     namesake: PodFacts | None = None
+    # The pod that its status speaks of, and that somebody has made nobody's.
+    ownerless: PodFacts | None = None
     # More pods of the sandbox than it should have.
     surplus: tuple[PodFacts, ...] = ()
     # Pods of earlier sandboxes of this name that the garbage collector has left without an owner.
@@ -85,6 +87,7 @@ def look(
         departed=departed,
         pod=pod,
         namesake=facts(namesake) if namesake is not None else None,
+        ownerless=_ownerless(store, sandbox) if sandbox is not None else None,
         surplus=surplus,
         orphans=tuple(_orphans(store, key, obj)),
         claims={each.name: each for each in _claims(store, key, sandbox, pod)},
@@ -112,6 +115,14 @@ def _own_pods(
     # The one that the status speaks of first, then one that lives, then the oldest.
     owned.sort(key=lambda pod: (pod.uid != known, pod.deleted_at is not None, pod.under_way_since, pod.uid))
     return (owned[0] if owned else None), tuple(owned[1:])
+
+
+def _ownerless(store: Store, sandbox: Sandbox) -> PodFacts | None:
+    name = sandbox.status.pod_name
+    pod = store.pods.get(Key(sandbox.metadata.namespace, name)) if name is not None else None
+    if pod is None or uid_of(pod) != sandbox.status.pod_uid or controller(pod["metadata"]):
+        return None
+    return facts(pod)
 
 
 def _orphans(store: Store, key: Key, sandbox: Json | None) -> Iterator[PodFacts]:

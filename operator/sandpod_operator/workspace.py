@@ -1,11 +1,12 @@
 """The volume that holds a sandbox's files: whose its claim is, and what has to be written for it. Pure."""
 
 import re
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from sandpod_crds.models import Workspace
-from sandpod_crds.names import LABEL_INSTANCE
+from sandpod_crds.names import LABEL_INSTANCE, ConditionType
 
 from .claims import ClaimFacts
 from .kinds import CLAIM
@@ -81,7 +82,7 @@ def make_the_workspace(case: "Case") -> Plan | None:
         refusal = case.refusal_of(CLAIM)
         if refusal is not None:
             return case.wait(refusal.reason, refusal.message, until=refusal.retry_at)
-        return case.write(_creation(case, workspace))
+        return _make(case, workspace)
     if not claim.deleted and is_kept_for_another(claim, case):
         return case.wait(Reason.CLAIM_TAKEN, kept_for(claim))
     if claim.deleted or not is_ours(claim, case):
@@ -94,7 +95,7 @@ def _make_it_again(pod: PodFacts, workspace: Workspace, case: "Case") -> Plan | 
     go. When it may not be made now, the pod still says that it waits, and WorkspaceReady why.
     """
     gone = case.claim is None and pod.workspace_claim is not None and pod.node is None
-    return case.write(_creation(case, workspace)) if gone and case.refusal_of(CLAIM) is None else None
+    return _make(case, workspace) if gone and case.refusal_of(CLAIM) is None else None
 
 
 def provisioning_deadline(case: "Case") -> datetime | None:
@@ -169,6 +170,15 @@ def is_to_grow(claim: ClaimFacts, workspace: Workspace) -> bool:
 
 def kept_for(claim: ClaimFacts) -> str:
     return f"{claim.name} is kept for the sandbox {claim.sandbox}."
+
+
+def _make(case: "Case", workspace: Workspace) -> Plan:
+    """An empty one. Whoever had files in one that is gone is told."""
+    plan = case.write(_creation(case, workspace))
+    before = next((c for c in case.status.conditions if c.type == ConditionType.WORKSPACE_READY), None)
+    if before is None or before.reason not in (Reason.WORKSPACE_BOUND, Reason.GROWING):
+        return plan
+    return replace(plan, notices=(case.notice(Reason.CLAIM_MISSING, case.claim_name or ""),))
 
 
 def _creation(case: "Case", workspace: Workspace) -> Write:

@@ -98,8 +98,8 @@ def _claim_trouble(case: "Case", workspace: Workspace) -> Verdict | None:
     if claim is None:
         if workspace.claim_name is not None:
             return _trouble_of_a_named_claim(case)
-        # One in use cannot go.
-        return _bad(Reason.CLAIM_MISSING, name, case) if case.pod is None else None
+        # One of a pod that has a node cannot go.
+        return _bad(Reason.CLAIM_MISSING, name, case) if case.pod is None or case.pod.node is None else None
     if is_kept_for_another(claim, case):
         return _bad(Reason.CLAIM_TAKEN, kept_for(claim), case)
     if claim.phase == "Lost":
@@ -111,7 +111,7 @@ def _claim_trouble(case: "Case", workspace: Workspace) -> Verdict | None:
     if claim.phase == "Pending":
         return _bad(Reason.PROVISIONING if volume_is_coming(case) else Reason.CLAIM_PENDING, name, case)
     # Bound while the first pod is on its way: the write that says Running says that too.
-    on_its_way = case.pod is not None and volume_is_coming(case)
+    on_its_way = case.pod is not None and volume_is_coming(case) and case.draft.setup is None
     return _bad(Reason.PROVISIONING, name, case) if on_its_way else None
 
 

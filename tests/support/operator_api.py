@@ -43,7 +43,7 @@ class Api:
             return await self.list(path, query=query)
         return self._do("GET", path, lambda: copied(self._find(path)))
 
-    async def create(self, path: str, body: Json) -> Json:
+    async def create(self, path: str, body: Json, *, query: Query | None = None) -> Json:
         return self._do("POST", path, lambda: self._create(f"{path}/{body['metadata']['name']}", body))
 
     async def patch(self, path: str, body: Json) -> Json:

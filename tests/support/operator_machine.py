@@ -5,7 +5,8 @@ happen at any of its calls, and how many of them it may make.
 import asyncio
 from collections.abc import Callable
 from fnmatch import fnmatchcase
-from typing import Any
+from functools import wraps
+from typing import Any, cast
 
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
@@ -41,6 +42,27 @@ KUBELETS = [run_it, run_it, crash_it, hold_it, run_it_deaf]
 Trap = Callable[[int, str], None]
 
 
+# Until the next thing happens: none at all, as long as things take, or so long that more is due.
+PAUSES = st.sampled_from([None, 0, 0, 1, 5, 70])
+
+
+def happens(**arguments: Any) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """A rule after which the operator gets some time, or none. With a rule for that alone, most histories
+    would be over before the first pod.
+    """
+
+    def after_which_time_passes(what: Callable[..., None]) -> Callable[..., None]:
+        @wraps(what)
+        def step(machine: "Machine", *, then: float | None = None, **given: Any) -> None:
+            what(machine, **given)
+            if then is not None:
+                machine.pass_time(then)
+
+        return cast("Callable[..., None]", rule(**arguments, then=PAUSES)(step))
+
+    return after_which_time_passes
+
+
 class Machine(RuleBasedStateMachine):
     # How many things the operator looks after
     most = 1
@@ -64,29 +86,29 @@ class Machine(RuleBasedStateMachine):
 
     # What happens to the operator
 
-    @rule()
+    @happens()
     def kill(self) -> None:
         self.world.boot()
 
-    @rule(after=st.booleans(), later=st.integers(0, 4))
+    @happens(after=st.booleans(), later=st.integers(0, 4))
     def kill_in_the_middle(self, after: bool, later: int) -> None:
         self._set_trap("after" if after else "before", later, Killed("now"), times=1)
 
-    @rule(
+    @happens(
         after=st.booleans(), later=st.integers(0, 4), error=st.sampled_from(ERRORS), times=st.integers(1, 4)
     )
     def fail(self, after: bool, later: int, error: ApiError, times: int) -> None:
         self._set_trap("after" if after else "before", later, error, times=times)
 
-    @rule()
+    @happens()
     def go_blind(self) -> None:
         self.world.blind = True
 
-    @rule()
+    @happens()
     def see_again(self) -> None:
         self.world.list_again()
 
-    @rule(hours=st.sampled_from([-1, 1]))
+    @happens(hours=st.sampled_from([-1, 1]))
     def put_the_clock(self, hours: int) -> None:
         self.put_back += max(-hours, 0)
         self.world.put_clock(hours * 3600)
@@ -95,15 +117,15 @@ class Machine(RuleBasedStateMachine):
     def go_on(self, seconds: float) -> None:
         self.pass_time(seconds)
 
-    @rule(kubelet=st.sampled_from(KUBELETS))
+    @happens(kubelet=st.sampled_from(KUBELETS))
     def treat_pods_so(self, kubelet: Any) -> None:
         self.world.kubelet = kubelet
 
-    @rule(there=st.booleans())
+    @happens(there=st.booleans())
     def have_volumes(self, there: bool) -> None:
         self.world.has_volumes = there
 
-    @rule(full=st.booleans())
+    @happens(full=st.booleans())
     def fill_the_quota(self, full: bool) -> None:
         self.full = full
 
@@ -134,9 +156,11 @@ class Machine(RuleBasedStateMachine):
         world = self.world
         self.traps.clear()
         self.full = False
+        named = {section(sandbox, "status").get("podUID") for sandbox in self.sandboxes.values()}
         for pod in self.pods:
             # Somebody has made sure that its node is gone, or that a pod that is nobody's goes.
-            if uid_of(pod) in world.silent or not controller(pod["metadata"]):
+            nobodys = not controller(pod["metadata"]) and uid_of(pod) not in named
+            if uid_of(pod) in world.silent or nobodys:
                 world.api.vanish(f"{PODS}/{pod['metadata']['name']}")
         for path, obj in list(world.api.objects.items()):
             # Who has taken the owner off what its sandbox would have taken along removes it himself.

@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from functools import partial
 
 from sandpod_crds.errors import ApiError
-from sandpod_crds.names import ANNOTATION_WAKE, APP_NAME, LABEL_MANAGED_BY
+from sandpod_crds.names import ANNOTATION_WAKE
 from sandpod_operator.cluster import Cluster
 from sandpod_operator.events import Recorder
 from sandpod_operator.execute import Executor
@@ -287,7 +287,7 @@ class World:
         return len(self.api.log) > before
 
     def _let_go(self, path: str, obj: Json) -> None:
-        """A claim stays for as long as a pod uses it."""
+        """A claim stays for as long as a pod that has a node uses it."""
         if obj.get("kind") == "PersistentVolumeClaim" and self._is_mounted(obj):
             if "deletionTimestamp" not in obj["metadata"]:
                 self.api.change(path, {"metadata": {"deletionTimestamp": format_time(self.now())}})
@@ -297,7 +297,8 @@ class World:
     def _is_mounted(self, claim: Json) -> bool:
         name = claim["metadata"]["name"]
         pods = [each for each in self.api.objects.values() if each.get("kind") == "Pod"]
-        volumes = [volume for pod in pods for volume in entries(pod["spec"], "volumes")]
+        placed = [pod for pod in pods if "nodeName" in pod["spec"]]
+        volumes = [volume for pod in placed for volume in entries(pod["spec"], "volumes")]
         return any(section(each, "persistentVolumeClaim").get("claimName") == name for each in volumes)
 
     def _collect(self) -> None:
@@ -391,8 +392,9 @@ BY_NAME = {
 
 def watched(kind: Kind, obj: Json) -> bool:
     """What the API server sends: of children, those with our labels."""
+    wanted = [each.split("=") for each in kind.selector.split(",")] if kind.selector is not None else []
     labels = section(obj["metadata"], "labels")
-    return kind.selector is None or labels.get(LABEL_MANAGED_BY) == APP_NAME
+    return all(labels.get(name) == value for name, value in wanted)
 
 
 def new_sandbox(spec: Json | None = None) -> Json:

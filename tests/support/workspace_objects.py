@@ -1,10 +1,25 @@
 """Sandboxes with a workspace, as the operator finds them."""
 
+from datetime import timedelta
 from typing import Any
 
 from sandpod_operator.objects import Json
+from sandpod_operator.observations import Refusal
+from sandpod_operator.reasons import Reason
 
-from tests.support.operator_objects import asleep, at, bound, pod, sandbox, situation, starting, up, written
+from tests.support.operator_objects import (
+    NOW,
+    UID,
+    asleep,
+    at,
+    bound,
+    pod,
+    sandbox,
+    situation,
+    starting,
+    up,
+    written,
+)
 
 VOLUME: Json = {"workspace": {"size": "1Gi"}}
 BIGGER: Json = {"workspace": {"size": "2Gi"}}
@@ -30,3 +45,8 @@ def runs(spec: Json, *, claims: tuple[Json, ...] = (), ago: float = 90, **fields
 
 def sleeps(spec: Json, *, claims: tuple[Json, ...] = ()) -> Json:
     return written(situation(sandbox(spec, asleep()), claims=claims), ago=50)
+
+
+def refusal(reason: Reason, message: str = "no", *, retry_in: float = 10) -> Refusal:
+    retry_at = NOW + timedelta(seconds=retry_in)
+    return Refusal(sandbox_uid=UID, generation=1, reason=reason, message=message, retry_at=retry_at)

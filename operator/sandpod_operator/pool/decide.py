@@ -55,6 +55,8 @@ class PoolSituation:
     problem: tuple[PoolReason, str] | None = None
     # Whose owner is the pool. One that is being claimed at this moment is not among them.
     pods: tuple[WarmPod, ...] = ()
+    # The UIDs of those that wait for a volume which will not come.
+    bereft: frozenset[str] = frozenset()
     # Made for it, or for an earlier one of its name, and without an owner.
     strays: tuple[WarmPod, ...] = ()
     # Pods that were asked for and that the Store has not seen.
@@ -110,9 +112,9 @@ class _Sorted:
     def __init__(self, situation: PoolSituation, pool: SandboxPool, *, now: datetime, limits: PoolLimits):
         self._uses: dict[str, Use] = {}
         for pod in situation.pods:
-            self._uses[pod.uid] = pod.use(
-                now=now, min_ready_age=pool.spec.min_ready_age, start_timeout=limits.start_timeout
-            )
+            use = pod.use(now=now, min_ready_age=pool.spec.min_ready_age, start_timeout=limits.start_timeout)
+            lost = use is Use.STARTING and pod.uid in situation.bereft
+            self._uses[pod.uid] = Use.USELESS if lost else use
         self._pods = sorted(situation.pods, key=lambda pod: (pod.created_at, pod.key))
         # Without one nobody knows which pods are out of date, and none is given up for it.
         self._blueprint = situation.blueprint

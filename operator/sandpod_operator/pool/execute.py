@@ -10,7 +10,7 @@ from sandpod_crds import paths
 from sandpod_crds.errors import ApiError, Conflict, NotFound, Unavailable
 from sandpod_crds.models import SandboxPool, SandboxPoolStatus
 
-from ..cluster import Cluster
+from ..cluster import STRICT, Cluster
 from ..kinds import CLAIM, NETWORK_POLICY, POD, POOL, Kind
 from ..objects import Json, key_of, replacing, section, uid_of
 from ..observations import Key, Refusal
@@ -150,7 +150,7 @@ class PoolExecutor:
         return True
 
     async def _create(self, kind: Kind, body: Json, *, namespace: str) -> None:
-        created = await self._cluster.create(kind.path(namespace), body)
+        created = await self._cluster.create(kind.path(namespace), body, query=STRICT)
         self._store.cache(kind).learn(created)
 
     def _note(self, error: ApiError, *, blueprint: Blueprint | None, memory: PoolMemory) -> None:

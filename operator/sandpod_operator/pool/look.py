@@ -52,12 +52,14 @@ def look(
     for name in [name for name in memory.expected if store.pods.get(Key(key.namespace, name)) is not None]:
         memory.settle(name)
     fenced = plan is not None and _stands(plan, key, store)
+    pods = tuple(pod for pod in warm.of(pool) if not claims.taken(pod))
     return PoolSituation(
         key=key,
         pool=pool,
         blueprint=plan,
         problem=problem,
-        pods=tuple(pod for pod in warm.of(pool) if not claims.taken(pod)),
+        pods=pods,
+        bereft=frozenset(pod.uid for pod in pods if _waits_in_vain(pod, store)),
         strays=tuple(_strays(key, store)),
         awaited=len(memory.expected),
         awaited_until=_next(memory, claims),
@@ -72,6 +74,13 @@ def look(
         readable=_readable(plan, key, installation),
         status_written_at=memory.status_written_at,
     )
+
+
+def _waits_in_vain(pod: WarmPod, store: Store) -> bool:
+    """For a claim that somebody has deleted: without it, no node takes the pod."""
+    claim = pod.facts.workspace_claim
+    gone = claim is not None and store.claims.get(Key(pod.key.namespace, claim)) is None
+    return gone and pod.facts.node is None
 
 
 def _refusal(memory: PoolMemory, plan: Blueprint | None, *, fenced: bool) -> Refusal | None:

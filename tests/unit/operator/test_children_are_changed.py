@@ -1,7 +1,8 @@
 """Others change or delete what belongs to a sandbox: its wall, its pod, its volume."""
 
+import pytest
 from sandpod_crds.errors import Forbidden
-from sandpod_crds.names import LABEL_NETWORK, child_labels
+from sandpod_crds.names import CHILD_LABELS, LABEL_MANAGED_BY, LABEL_NETWORK, child_labels
 from sandpod_operator.kinds import POD
 from sandpod_operator.objects import Json, entries, uid_of
 
@@ -11,7 +12,7 @@ from tests.support.operator_world import CLAIMS_PATH, POD_PATH, SANDBOX_PATH, Wo
 
 POLICY_PATH = "/apis/networking.k8s.io/v1/namespaces/team/networkpolicies/box-sandbox"
 CLAIM_PATH = f"{CLAIMS_PATH}/box-workspace"
-UNLABELLED = {"metadata": {"labels": {"app.kubernetes.io/managed-by": None}}}
+UNLABELLED = {"metadata": {"labels": {LABEL_MANAGED_BY: None}}}
 RUNNING = ("Running", "True", "RuntimeAnswers")
 
 
@@ -120,16 +121,74 @@ async def test_a_pod_whose_labels_somebody_took_off_ends_when_its_sandbox_is_pau
     assert POD_PATH not in world.api.objects
 
 
-async def test_a_pod_whose_labels_somebody_took_off_goes_on() -> None:
+@pytest.mark.parametrize("label", CHILD_LABELS)
+async def test_a_pod_that_somebody_takes_a_label_off_goes_on(label: str) -> None:
     world = await with_workspace()
     before = uid_of(world.pod)
 
-    world.api.change(POD_PATH, UNLABELLED)
+    world.api.change(POD_PATH, {"metadata": {"labels": {label: None}}})
     await world.wait(60)
 
     assert world.ready() == RUNNING
     assert uid_of(world.pod) == before
-    assert world.pod["metadata"]["labels"]["app.kubernetes.io/managed-by"] == "sandpod"
+    assert world.pod["metadata"]["labels"][label] == CHILD_LABELS[label]
+
+
+async def test_its_labels_are_not_given_to_another_pod_of_its_name() -> None:
+    world = await with_workspace()
+    world.api.vanish(POD_PATH)
+    metadata = {"name": KEY.name, "namespace": KEY.namespace}
+    theirs: Json = {"kind": "Pod", "metadata": metadata, "spec": {"containers": [{"image": "theirs:1"}]}}
+    world.api.put(POD_PATH, theirs)
+    await world.wait(60)
+
+    assert "labels" not in world.pod["metadata"]
+    assert world.ready() == ("Pending", "False", "NameTaken")
+
+
+async def test_a_pod_that_may_not_be_labelled_again_ends_all_the_same_when_its_sandbox_is_paused() -> None:
+    world = await with_workspace()
+
+    def no_label(_: int, call: str) -> None:
+        if call == f"PATCH {POD_PATH}":
+            raise Forbidden(403, "Forbidden", "not allowed")
+
+    world.api.before = no_label
+    world.api.change(POD_PATH, UNLABELLED)
+    world.api.change(SANDBOX_PATH, {"spec": {"paused": True}})
+    await world.wait(60)
+
+    assert world.ready() == ("Asleep", "False", "Paused")
+    assert POD_PATH not in world.api.objects
+
+
+async def test_a_pod_that_somebody_takes_the_owner_off_gets_it_back() -> None:
+    world = await with_workspace()
+    before = uid_of(world.pod)
+
+    world.api.change(POD_PATH, {"metadata": {"ownerReferences": None}})
+    await world.settle()
+
+    assert world.ready() == RUNNING
+    assert uid_of(world.pod) == before
+    assert [each["uid"] for each in world.pod["metadata"]["ownerReferences"]] == [uid_of(world.sandbox)]
+
+
+async def test_a_pod_that_may_not_get_its_owner_back_is_told_of() -> None:
+    world = await with_workspace()
+
+    def no_owner(_: int, call: str) -> None:
+        if call == f"PATCH {POD_PATH}":
+            raise Forbidden(403, "Forbidden", "not allowed")
+
+    world.api.before = no_owner
+    world.api.change(POD_PATH, {"metadata": {"ownerReferences": None}})
+    await world.wait(60)
+    world.api.calls.clear()
+    await world.wait(3600)
+
+    assert world.ready() == ("Pending", "False", "NameTaken")
+    assert len(world.api.calls) < 60
 
 
 async def test_a_volume_whose_labels_somebody_took_off_keeps_its_files_for_the_next_start() -> None:

@@ -12,6 +12,7 @@ from tests.support.operator_objects import (
     asleep,
     at,
     bound,
+    claim,
     conditions_of,
     ended,
     ended_asleep,
@@ -59,6 +60,7 @@ FALLING_ASLEEP = {
         situation(
             sandbox(VOLUME, running(workspaceClaim="box-workspace")),
             pod(VOLUME, ended_asleep(sessions=SESSIONS)),
+            claims=(claim(),),
             fenced=True,
         ),
         writes=["status", "force-delete pod"],

@@ -130,6 +130,28 @@ TABLE = {
         ready=("False", "Replaced"),
         tells=["Replaced"],
     ),
+    "so it is when the change would work on a running one": Row(
+        situation(
+            sandbox(REF, starting()),
+            from_template({"workspace": {"claimName": "dat"}}, up()),
+            template={"workspace": {"claimName": "data"}},
+        ),
+        writes=["status", "delete pod"],
+        phase="Starting",
+        ready=("False", "Replaced"),
+        tells=["Replaced"],
+    ),
+    "but not while its setup runs, which the change leaves alone": Row(
+        situation(
+            sandbox({**REF, "setup": ["make"]}, starting(setup={"result": "Running", "message": ""})),
+            pod({**REF, "setup": ["make"]}, up(), template=TEMPLATE),
+            template={**TEMPLATE, "sleepAfter": "1m"},
+        ),
+        writes=["status"],
+        phase="Starting",
+        ready=("False", "Starting"),
+        asks=Errand.BIND,
+    ),
     "changed in its time to sleep while the sandbox runs, nothing is told or written": Row(
         situation(
             sandbox(REF, runs(TEMPLATE)),

@@ -1,12 +1,10 @@
 """The volume of a sandbox: made before its pod, kept as the spec says, and told of when something is the
 matter. And its setup, which prepares it."""
 
-from datetime import timedelta
-
 import pytest
 from sandpod_operator.decide import decide
 from sandpod_operator.objects import Json, section
-from sandpod_operator.observations import Errand, Refusal, SetupResult
+from sandpod_operator.observations import Errand, SetupResult
 from sandpod_operator.plan import Plan
 from sandpod_operator.reasons import Reason
 from sandpod_operator.situation import Situation
@@ -30,14 +28,9 @@ from tests.support.operator_objects import (
     written,
 )
 from tests.support.operator_table import Row, check
-from tests.support.workspace_objects import BIGGER, RUNS, THEIRS, VOLUME, runs, sleeps, unready
+from tests.support.workspace_objects import BIGGER, RUNS, THEIRS, VOLUME, refusal, runs, sleeps, unready
 
 KEPT: Json = {"workspace": {"size": "1Gi", "reclaim": "Retain"}}
-
-
-def refusal(reason: Reason, message: str = "no", *, retry_in: float = 10) -> Refusal:
-    retry_at = NOW + timedelta(seconds=retry_in)
-    return Refusal(sandbox_uid=UID, generation=1, reason=reason, message=message, retry_at=retry_at)
 
 
 MADE = {
@@ -201,6 +194,7 @@ KEPT_UP = {
     "deleted while it sleeps, it is made again with the next start": Row(
         situation(sandbox(VOLUME, sleeps(VOLUME, claims=(claim(),)), **wanted_awake())),
         writes=["create persistentvolumeclaims"],
+        tells=["ClaimMissing"],
     ),
 }
 

@@ -3,11 +3,12 @@ lets the oldest start.
 """
 
 from hypothesis import strategies as st
-from hypothesis.stateful import precondition, rule
+from hypothesis.stateful import precondition
 from sandpod_crds.names import GROUP
 from sandpod_operator.objects import Json
 
 from tests.support.lifecycle_machine import ALONE, CHANGES, Lifecycle, lived, put_template
+from tests.support.operator_machine import happens
 from tests.support.operator_scenarios import TEMPLATE_PATH
 
 POLICY_PATH = f"/apis/{GROUP}/v1alpha1/sandboxpolicies/students"
@@ -37,16 +38,16 @@ class Governed(Lifecycle):
     specs = (*ALONE, *GOVERNED)
     changes = (*CHANGES, *LIFETIMES)
 
-    @rule(image=st.sampled_from(["python:3", "python:4"]))
+    @happens(image=st.sampled_from(["python:3", "python:4"]))
     def put_the_template(self, image: str) -> None:
         put_template(self, image)
 
     @precondition(lambda self: TEMPLATE_PATH in self.world.api.objects)
-    @rule()
+    @happens()
     def take_the_template_away(self) -> None:
         self.world.api.vanish(TEMPLATE_PATH)
 
-    @rule(spec=st.sampled_from(POLICIES))
+    @happens(spec=st.sampled_from(POLICIES))
     def put_a_policy(self, spec: Json) -> None:
         if POLICY_PATH in self.world.api.objects:
             self.world.api.vanish(POLICY_PATH)
@@ -54,7 +55,7 @@ class Governed(Lifecycle):
         self.world.api.put(POLICY_PATH, policy)
 
     @precondition(lambda self: POLICY_PATH in self.world.api.objects)
-    @rule()
+    @happens()
     def take_the_policy_away(self) -> None:
         self.world.api.vanish(POLICY_PATH)
 
@@ -78,28 +79,28 @@ class Counted(Lifecycle):
         policy = {"kind": "SandboxPolicy", "metadata": {"name": "students"}, "spec": {"maxSandboxes": 2}}
         self.world.api.put(POLICY_PATH, policy)
 
-    @rule(most=st.integers(1, 3))
+    @happens(most=st.integers(1, 3))
     def let_start(self, most: int) -> None:
         self.world.api.change(POLICY_PATH, {"spec": {"maxSandboxes": most}})
 
-    @rule()
+    @happens()
     def everybody_at_once(self) -> None:
         """The first two have not long to live."""
         for number, name in enumerate(self.names):
             self.create(name=name, spec=self.specs[1 if number < 2 else 0])
 
-    @rule()
+    @happens()
     def delete_all_but_one(self) -> None:
         for path in list(self.sandboxes)[:-1]:
             self.world.api.vanish(path)
 
-    @rule()
+    @happens()
     def see_nothing_for_a_while(self) -> None:
         self.go_blind()
         self.pass_time(400)
         self.see_again()
 
 
-TestLifecycle = lived(Lifecycle)
-TestGoverned = lived(Governed)
-TestCounted = lived(Counted)
+TestLifecycle = lived(Lifecycle, Running=50, Asleep=5, restarts=5, wakes=1)
+TestGoverned = lived(Governed, Running=50, Asleep=5, restarts=5, wakes=1)
+TestCounted = lived(Counted, Running=50, Asleep=5, restarts=5, wakes=1)

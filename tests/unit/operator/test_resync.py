@@ -247,10 +247,20 @@ async def test_an_object_that_was_written_after_the_list_stays() -> None:
     office.store.pods.observe(pod(resourceVersion="50"))
     phantoms = await office.resync.compare()
     # Somebody has put back the labels without which it was not in the list.
-    office.store.pods.learn(pod(resourceVersion="60"))
+    office.store.pods.learn(pod(resourceVersion="5000"))
     office.resync.drop(phantoms)
 
     assert office.store.pods.get(KEY) is not None
+
+
+async def test_a_late_word_about_an_object_that_is_gone_does_not_keep_it() -> None:
+    office = Office()
+    office.store.pods.observe(pod(resourceVersion="50"))
+    phantoms = await office.resync.compare()
+    office.store.pods.observe(pod(resourceVersion="60"))
+    office.resync.drop(phantoms)
+
+    assert office.store.pods.get(KEY) is None
 
 
 async def test_an_object_newer_than_the_list_stays() -> None:

@@ -4,7 +4,7 @@ from sandpod_crds.errors import Forbidden, Unavailable
 from sandpod_operator.objects import Json, uid_of
 
 from tests.support.operator_node import crash_it, run_it, strand_it
-from tests.support.operator_world import World
+from tests.support.operator_world import CLAIMS_PATH, World
 from tests.support.pool_world import (
     PODS_PATH,
     POOL_PATH,
@@ -128,6 +128,20 @@ async def test_the_volumes_of_pods_that_are_given_up_go_too() -> None:
     await world.wait(3)
 
     assert len([path for path in world.api.objects if "persistentvolumeclaims" in path]) == 1
+
+
+async def test_a_pod_whose_volume_somebody_deletes_before_it_has_a_node_is_replaced() -> None:
+    world = World()
+    world.has_volumes = False
+    put_pool(world, replicas=1, template={"workspace": {"size": "1Gi"}})
+    await world.wait(5)
+    before = pods(world)[0]["metadata"]["name"]
+    world.api.vanish(f"{CLAIMS_PATH}/{before}-workspace")
+    world.has_volumes = True
+    await world.wait(5)
+
+    assert condition(world, "Ready") == ("True", "AllReady")
+    assert before not in [pod["metadata"]["name"] for pod in pods(world)]
 
 
 async def test_warm_pods_that_the_garbage_collector_has_orphaned_go_though_their_pool_is_gone() -> None:

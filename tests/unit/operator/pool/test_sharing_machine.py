@@ -1,11 +1,12 @@
 """Random histories of two sandboxes and the pool that they share."""
 
 from hypothesis import strategies as st
-from hypothesis.stateful import precondition, rule
+from hypothesis.stateful import precondition
 from sandpod_operator.objects import Json, entries, section
 from sandpod_operator.pods import ANNOTATION_COLD
 
 from tests.support.lifecycle_machine import ALONE, Lifecycle, lived, put_template
+from tests.support.operator_machine import happens
 from tests.support.operator_scenarios import TEMPLATE_PATH
 from tests.support.pool_world import POOL_PATH, condition, put_pool, put_pool_alone, waiting
 
@@ -29,25 +30,25 @@ class Sharing(Lifecycle):
         put_pool(self.world, replicas=1, template={"image": "python:3"})
 
     @precondition(lambda self: POOL_PATH in self.world.api.objects)
-    @rule(replicas=st.integers(0, 3))
+    @happens(replicas=st.integers(0, 3))
     def scale(self, replicas: int) -> None:
         self.world.api.change(POOL_PATH, {"spec": {"replicas": replicas}})
 
     @precondition(lambda self: POOL_PATH in self.world.api.objects)
-    @rule()
+    @happens()
     def delete_the_pool(self) -> None:
         self.world.api.vanish(POOL_PATH)
 
     @precondition(lambda self: POOL_PATH not in self.world.api.objects)
-    @rule(replicas=st.integers(0, 3))
+    @happens(replicas=st.integers(0, 3))
     def make_the_pool_again(self, replicas: int) -> None:
         put_pool_alone(self.world, replicas=replicas)
 
-    @rule(image=st.sampled_from(["python:3", "python:4"]))
+    @happens(image=st.sampled_from(["python:3", "python:4"]))
     def change_the_template(self, image: str) -> None:
         put_template(self, image)
 
-    @rule()
+    @happens()
     def everybody_at_once(self) -> None:
         for name in self.names:
             self.create(name=name, spec=POOLED[0])
@@ -75,4 +76,4 @@ class Sharing(Lifecycle):
         assert taken or ANNOTATION_COLD in annotations or entries(pod["spec"], "volumes")
 
 
-TestSharing = lived(Sharing)
+TestSharing = lived(Sharing, Running=50, Asleep=5, restarts=5, wakes=1)
