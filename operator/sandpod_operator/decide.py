@@ -36,7 +36,7 @@ from .reasons import Reason
 from .settings import Installation
 from .situation import Situation
 from .times import SKEW
-from .workspace import make_the_workspace, tend_the_workspace, volume_is_coming, volume_obstacle
+from .workspace import make_the_workspace, tend_the_workspace, volume_obstacle, waits_for_its_volume
 
 # After so long, a start that is still under way is worth a word.
 SLOW = timedelta(seconds=60)
@@ -143,8 +143,7 @@ def name_the_obstacle(case: Case) -> Plan | None:
     pod = case.pod
     if pod is None or pod.obstacle is None or case.alive:
         return None
-    if pod.obstacle.reason is Reason.UNSCHEDULABLE and volume_is_coming(case):
-        # The scheduler looks again by itself as soon as the volume is there.
+    if waits_for_its_volume(case, pod.obstacle):
         return None
     reason, detail = volume_obstacle(case, pod.obstacle) or (pod.obstacle.reason, pod.obstacle.message)
     case.draft.mark_obstructed(pod, image=case.image, reason=reason, detail=detail)

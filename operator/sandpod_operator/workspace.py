@@ -30,6 +30,7 @@ RELEASED_WITHIN = timedelta(seconds=15)
 # In the scheduler's words, of this version of Kubernetes and of earlier ones.
 _NOT_THERE = re.compile(r"volume('s)? node affinity", re.IGNORECASE)
 _NO_CLAIM = re.compile(r'persistentvolumeclaim "(?P<name>[^"]+)" not found', re.IGNORECASE)
+_ANY_VOLUME = re.compile(r"volume|\bpvc", re.IGNORECASE)
 _NO_VOLUME = re.compile(r"unbound (immediate )?persistentvolumeclaim", re.IGNORECASE)
 
 
@@ -104,6 +105,13 @@ def provisioning_deadline(case: "Case") -> datetime | None:
     if claim is None or claim.phase != "Pending" or case.alive:
         return None
     return _end_of_provisioning(claim, case)
+
+
+def waits_for_its_volume(case: "Case", obstacle: Trouble) -> bool:
+    """Not worth a word yet: the scheduler looks again by itself as soon as the volume is there."""
+    if obstacle.reason is not Reason.UNSCHEDULABLE or not _ANY_VOLUME.search(obstacle.message):
+        return False
+    return volume_is_coming(case)
 
 
 def volume_is_coming(case: "Case") -> bool:

@@ -47,6 +47,12 @@ def is_awake(sandbox: Json, *, request: str) -> bool:
     return status.get("wakeObserved") == request and observe(sandbox).ready
 
 
+def is_set_up_or_about_to(sandbox: Json) -> bool:
+    """Its setup's log can be read."""
+    seen = observe(sandbox)
+    return seen.ready or seen.reason == "SettingUp"
+
+
 def is_resumed(sandbox: Json) -> bool:
     """Ready, by a status that is about the spec as it is now."""
     status: Json = sandbox.get("status") or {}

@@ -188,10 +188,24 @@ class Sandbox(Exposing):
         awake = partial(_lifecycle.is_awake, request=value)
         return self._until(awake, "Ready", timeout, on_change) if wait else self
 
-    def setup_log(self, *, follow: bool = False) -> Iterator[bytes]:
-        """What the commands of `setup` have written; with `follow`, also what they write until they end."""
+    def setup_log(self, *, follow: bool = False, start_timeout: float = 120.0) -> Iterator[bytes]:
+        """What the commands of `setup` have written; with `follow`, also what they write until they end. A
+        sandbox that is still starting is waited for then, for `start_timeout` seconds.
+        """
         request = _requests.setup_log(namespace=self.namespace, name=self.name, follow=follow)
-        return self._client.pieces(self._client.open(request), request=request)
+        deadline = time.monotonic() + (start_timeout if follow else 0.0)
+        while True:
+            try:
+                return self._client.pieces(self._client.open(request), request=request)
+            except NotReady as refusal:
+                left = deadline - time.monotonic()
+                if left <= 0:
+                    raise
+                if self.uid is None:
+                    self.refresh()
+                self._until(_lifecycle.is_set_up_or_about_to, "set up", left, None)
+                # The gateway hears of it a moment later.
+                time.sleep(min(refusal.retry_after, left))
 
     def delete(self, *, wait: bool = False, timeout: float = 120.0) -> None:
         """Deletes it, and never one of the same name that somebody made since. `wait`: until it is gone."""

@@ -117,6 +117,12 @@ def test_a_bad_pod_template_is_explained_by_the_api_servers_own_words(sandbox: S
     box.apply().wait()
 
 
+def test_a_field_that_no_pod_has_is_told_and_not_dropped(sandbox: Sandboxes) -> None:
+    box = sandbox(podTemplate={"spec": {"nodeselector": {"disk": "ssd"}}})
+    assert 'unknown field "spec.nodeselector"' in box.fails_with("InvalidPodTemplate")["message"]
+    box.apply().wait()
+
+
 def test_a_quota_that_is_full_is_told_and_the_start_tried_again_when_it_frees_up(sandbox: Sandboxes) -> None:
     quota = {
         "apiVersion": "v1",

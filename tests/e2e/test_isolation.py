@@ -6,7 +6,7 @@ from subprocess import CompletedProcess
 
 import pytest
 
-from tests.support.cluster import Json
+from tests.support.cluster import Json, apply, kubectl
 from tests.support.sandboxes import Sandbox, Sandboxes
 
 PTRACE_ATTACH = """
@@ -33,6 +33,16 @@ def test_the_container_is_confined_as_pod_security_restricted_demands(box: Sandb
     assert context["seccompProfile"]["type"] == "RuntimeDefault"
     assert box.output("id -u; grep CapEff /proc/self/status | tr -d '\\t'") == "1000\nCapEff:0000000000000000"
     assert box.output("grep NoNewPrivs /proc/self/status | tr -d '\\t'") == "NoNewPrivs:1"
+
+
+def test_a_runtime_class_is_the_pods(sandbox: Sandboxes, namespace: str) -> None:
+    kind = {"apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass"}
+    apply({**kind, "metadata": {"name": namespace}, "handler": "runc"})
+    try:
+        box = sandbox(runtimeClassName=namespace).wait()
+        assert box.pod()["spec"]["runtimeClassName"] == namespace
+    finally:
+        kubectl("delete", "runtimeclass", namespace)
 
 
 def test_limits_bound_what_a_sandbox_can_take(box: Sandbox) -> None:

@@ -5,6 +5,7 @@ The sandbox comes back and says what happened.
 import json
 
 import pytest
+from sandpod_crds.names import CHILD_LABELS
 
 from tests.support.aftermath import nothing_doubled_nothing_left
 from tests.support.cluster import Json, kubectl
@@ -84,3 +85,25 @@ def test_nobody_who_works_is_evicted(sandbox: Sandboxes) -> None:
 
     assert box.output("echo still") == "still"
     assert box.status()["podUID"] == pod
+
+
+@pytest.mark.parametrize(
+    "taken_off",
+    [*({"labels": {label: None}} for label in CHILD_LABELS), {"ownerReferences": None}],
+    ids=[*CHILD_LABELS, "owner"],
+)
+def test_a_pod_that_somebody_takes_a_label_or_its_owner_off_stays_the_sandboxs(
+    sandbox: Sandboxes, taken_off: Json
+) -> None:
+    box = sandbox().wait()
+    before = box.pod()["metadata"]
+    patch = json.dumps({"metadata": taken_off})
+    kubectl("patch", "pod", "box", "-n", box.namespace, "--type=merge", f"--patch={patch}")
+
+    def as_before() -> bool:
+        now = box.pod()["metadata"]
+        return all(now.get(field) == before[field] for field in ("labels", "ownerReferences"))
+
+    eventually(as_before, timeout=SLOW)
+    assert box.status()["podUID"] == before["uid"]
+    assert box.wait().output("echo here") == "here"

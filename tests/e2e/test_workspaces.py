@@ -1,10 +1,11 @@
 """Workspaces: the volume that keeps a sandbox's files, from its first mount to its end."""
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from tests.support.cluster import Json, apply, get, kubectl, run
+from tests.support.cluster import Json, apply, get, kubectl, run, sandpod
 from tests.support.sandboxes import Sandboxes
 from tests.support.waiting import eventually
 
@@ -196,10 +197,16 @@ def test_a_setup_that_fails_is_told_with_the_end_of_its_output(sandbox: Sandboxe
     assert "I am no teapot" in shown
 
 
-def test_nobody_is_let_in_before_the_setup_has_ended(sandbox: Sandboxes) -> None:
+def test_nobody_is_let_in_before_the_setup_has_ended_but_its_log_is_read(sandbox: Sandboxes) -> None:
     wait = "while [ ! -e /tmp/go ]; do sleep 0.1; done"
-    box = sandbox(setup=[wait, "echo done > /workspace/f"])
-    box.fails_with("SettingUp")
-    kubectl("exec", "box", "-n", box.namespace, "--", "touch", "/tmp/go")
+    box = sandbox(setup=["echo begun", wait, "echo done > /workspace/f"])
+    with ThreadPoolExecutor(1) as pool:
+        # Asked for long before there is anything to read
+        followed = pool.submit(sandpod, "logs", "box", "--setup", "-f", "-n", box.namespace)
+        box.fails_with("SettingUp")
+        assert "begun" in sandpod("logs", "box", "--setup", "-n", box.namespace).stdout
+        assert not followed.done()
+        kubectl("exec", "box", "-n", box.namespace, "--", "touch", "/tmp/go")
+        assert "begun" in followed.result(timeout=60).stdout
 
     assert box.wait().output("cat /workspace/f") == "done"
