@@ -40,6 +40,36 @@ CANNOT_START = {
         says="1 Insufficient cpu. Lower spec.resources",
         tells=["Unschedulable"],
     ),
+    "no node fits though its volume is being made": Row(
+        situation(
+            sandbox({"workspace": {"size": "1Gi"}}, status=starting()),
+            pod(
+                {"workspace": {"size": "1Gi"}},
+                status=fits_nowhere("0/1 nodes are available: 1 Insufficient cpu."),
+            ),
+            claims=(claim(creationTimestamp=at(-2)),),
+        ),
+        writes=["status"],
+        phase="Pending",
+        ready=("False", "Unschedulable"),
+        tells=["Unschedulable"],
+    ),
+    "that its volume is being made is no news": Row(
+        situation(
+            sandbox({"workspace": {"size": "1Gi"}}, status=starting()),
+            pod(
+                {"workspace": {"size": "1Gi"}},
+                status=fits_nowhere(
+                    "0/1 nodes are available: pod has unbound immediate PersistentVolumeClaims."
+                ),
+            ),
+            claims=(claim(phase="Pending", creationTimestamp=at(-2)),),
+        ),
+        writes=["status"],
+        phase="Starting",
+        ready=("False", "Starting"),
+        again_in=28,
+    ),
     "the node that has its volume takes no pod": Row(
         situation(
             sandbox({"workspace": {"size": "1Gi"}}, status=starting()),
