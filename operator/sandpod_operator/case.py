@@ -233,8 +233,7 @@ class Case(Questions):
         # As the obstacle of a start it may have been told already.
         told = any(each.reason == found.reason for each in self._notices)
         if found.reason in WORTH_AN_EVENT and is_news and not told:
-            told_of = Notice(tone=Tone.WARNING, reason=found.reason.value, message=found.message)
-            self._notices.append(told_of)
+            self._notices.append(Notice(tone=Tone.WARNING, reason=found.reason.value, message=found.message))
         yield found
         of_pod = isolation_of_pod(self.spec, isolation=self.draft.isolation)
         earlier = before.get(ConditionType.ISOLATED)

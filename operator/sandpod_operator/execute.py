@@ -1,6 +1,4 @@
-"""Carries out a plan: all that is written for sandboxes, but for the labels that second_look puts back. What
-the API server answers goes into the Store, so that the next decision knows it.
-"""
+"""Carries out a plan. What the API server answers goes into the Store, so that the next decision knows it."""
 
 import logging
 from collections.abc import Callable

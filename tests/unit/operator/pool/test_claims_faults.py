@@ -43,6 +43,14 @@ async def take(world: World, spec: Json | None = None) -> None:
     await world.wait(WHILE)
 
 
+async def sleep_and_wake(world: World) -> None:
+    await world.wait(100)
+    world.fall_asleep(claimed_by(world)[0]["metadata"]["uid"])
+    await world.wait(WHILE)
+    world.ask_awake("1")
+    await world.wait(WHILE)
+
+
 async def claim(world: World) -> None:
     await fill(world)
     await take(world)
@@ -60,11 +68,7 @@ async def claim_with_a_workspace_that_stays(world: World) -> None:
 
 async def claim_with_a_workspace_sleep_and_wake(world: World) -> None:
     await claim_with_a_workspace(world)
-    await world.wait(100)
-    world.fall_asleep(claimed_by(world)[0]["metadata"]["uid"])
-    await world.wait(WHILE)
-    world.ask_awake("1")
-    await world.wait(WHILE)
+    await sleep_and_wake(world)
 
 
 async def claim_with_another_network(world: World) -> None:
@@ -74,11 +78,7 @@ async def claim_with_another_network(world: World) -> None:
 
 async def claim_sleep_and_claim_again(world: World) -> None:
     await claim(world)
-    await world.wait(100)
-    world.fall_asleep(claimed_by(world)[0]["metadata"]["uid"])
-    await world.wait(WHILE)
-    world.ask_awake("1")
-    await world.wait(WHILE)
+    await sleep_and_wake(world)
 
 
 async def roll(world: World) -> None:
