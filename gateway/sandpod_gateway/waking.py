@@ -56,7 +56,7 @@ def step_for(route: Route, *, leaving: bool, in_setup: bool = False) -> Step:
         return Step.GO
     if route.paused or route.phase == Phase.FAILED:
         return Step.REFUSE
-    if leaving or route.phase in (Phase.ASLEEP, Phase.DRAINING):
+    if (leaving and not route.setting_up) or route.phase in (Phase.ASLEEP, Phase.DRAINING):
         return Step.WAKE
     # One that was woken before starts because of a wake, whichever replica has asked for it.
     if route.wake_pending or (route.starting and route.wake):

@@ -6,13 +6,13 @@ from datetime import datetime, timedelta
 from typing import Protocol
 
 from sandpod_crds import paths
-from sandpod_crds.errors import ApiError, Conflict, NotFound
+from sandpod_crds.errors import ApiError, Conflict, Forbidden, NotFound
 from sandpod_crds.models import Sandbox, SandboxStatus
 
 from .cluster import STRICT, Cluster
 from .kinds import INGRESS, POD, SANDBOX, Kind
 from .metrics import Metrics
-from .objects import Json, section
+from .objects import Json, controller, section
 from .observations import Key
 from .plan import Ask, Notice, Plan, Removal, Verb, Write
 from .pool.pools import Pools
@@ -102,13 +102,15 @@ class Executor:
 
     async def _write(self, write: Write, *, key: Key, sandbox: Sandbox) -> None:
         if write.verb is Verb.CREATE:
-            await self._create(write.kind, write.body, key=key, sandbox=sandbox)
+            await self._create(write.kind, write.body, key=key, sandbox=sandbox, notice=write.notice)
         elif write.verb is Verb.DELETE:
             await self._delete(write, key=key, sandbox=sandbox)
         else:
             await self._change(write, key=key, sandbox=sandbox)
 
-    async def _create(self, kind: Kind, body: Json, *, key: Key, sandbox: Sandbox) -> None:
+    async def _create(
+        self, kind: Kind, body: Json, *, key: Key, sandbox: Sandbox, notice: Notice | None = None
+    ) -> None:
         # No garbage collector takes previews.
         just_now = kind is not INGRESS and self._made_just_now(kind, key)
         if just_now and not await self._second_look.is_there(sandbox, key=key):
@@ -125,6 +127,8 @@ class Executor:
             self._store.drop_refusal(key, kind.plural)
             self._store.cache(kind).learn(created)
             self._note_made(kind, key)
+            if notice is not None:
+                self._teller.tell(sandbox, notice)
 
     def _made_just_now(self, kind: Kind, key: Key) -> bool:
         made_at = self._made.get((kind.plural, key))
@@ -152,6 +156,14 @@ class Executor:
         else:
             self._store.drop_refusal(key, write.matter)
             self._store.cache(write.kind).learn(written)
+            if "ownerReferences" in section(write.body, "metadata") and write.kind is POD:
+                self._see_whose_it_is(written, write, key=key, sandbox=sandbox)
+
+    def _see_whose_it_is(self, pod: Json, write: Write, *, key: Key, sandbox: Sandbox) -> None:
+        """An admission webhook may take its owner off again at once: not to be tried again and again."""
+        if not controller(pod["metadata"]):
+            error = Forbidden(403, "Forbidden", "its owner was taken off again at once")
+            self._refuse(error, POD, matter=write.matter, key=key, sandbox=sandbox)
 
     def _refuse(self, error: ApiError, kind: Kind, *, matter: str, key: Key, sandbox: Sandbox) -> None:
         before = self._store.refusal(key, matter)

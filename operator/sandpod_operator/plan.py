@@ -59,6 +59,8 @@ class Write:
     # For a deletion: of this very object, and with a version only as long as nobody has changed it.
     uid: str | None = None
     version: str | None = None
+    # For a creation: told when it was one, and not when the object turns out to be there.
+    notice: Notice | None = None
 
     @property
     def matter(self) -> str:

@@ -13,7 +13,7 @@ from sandpod_crds.names import CHILD_LABELS
 
 from .cluster import Cluster
 from .kinds import CLAIM, INGRESS, NETWORK_POLICY, POD, SANDBOX, Kind
-from .objects import Json, key_of, owner_uid, uid_of
+from .objects import Json, controller, key_of, owner_uid, uid_of
 from .observations import Key
 from .reasons import Reason
 from .refusals import is_labelled, make_refusal, may_pass, strange_ingress, stranger, subject_of
@@ -54,7 +54,8 @@ class SecondLook:
         path = kind.path(*key_of(body))
         try:
             found = await self._cluster.get(path)
-            found = await self._watched(kind, found, labels=body["metadata"]["labels"], sandbox=sandbox)
+            if owner_uid(found) == sandbox.metadata.uid:
+                found = await self._watched(kind, found, labels=body["metadata"]["labels"])
         except NotFound:
             return
         if kind is INGRESS:
@@ -87,23 +88,28 @@ class SecondLook:
             return False
         try:
             found = await self._cluster.get(paths.pods(*where))
-            if uid_of(found) != known or owner_uid(found) != sandbox.metadata.uid:
-                return False
-            self._store.pods.observe(found)
-            self._store.pods.observe(await self._watched(POD, found, labels=CHILD_LABELS, sandbox=sandbox))
         except NotFound:
             return False
+        # Without an owner it is still the one that the status speaks of, and gets it back.
+        owner = controller(found["metadata"]).get("uid", sandbox.metadata.uid)
+        if (uid_of(found), owner) != (known, sandbox.metadata.uid):
+            return False
+        self._store.pods.observe(found)
+        try:
+            self._store.pods.observe(await self._watched(POD, found, labels=CHILD_LABELS))
+        except NotFound:
+            self._store.deleted(POD, where, uid=known)
         except ApiError as error:
             if may_pass(error):
                 raise
             log.warning("%s: its pod has lost its labels, and they may not be put back: %s", key, error)
         return True
 
-    async def _watched(self, kind: Kind, found: Json, *, labels: dict[str, str], sandbox: Sandbox) -> Json:
+    async def _watched(self, kind: Kind, found: Json, *, labels: dict[str, str]) -> Json:
         """With the labels by which it is watched, if somebody has taken them off: for the watch, that was its
         deletion.
         """
-        if owner_uid(found) != sandbox.metadata.uid or is_labelled(found):
+        if is_labelled(found):
             return found
         body: Json = {"metadata": {"uid": uid_of(found), "labels": labels}}
         return await self._cluster.patch(kind.path(*key_of(found)), body)

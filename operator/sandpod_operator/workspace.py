@@ -182,11 +182,11 @@ def kept_for(claim: ClaimFacts) -> str:
 
 def _make(case: "Case", workspace: Workspace) -> Plan:
     """An empty one. Whoever had files in one that is gone is told."""
-    plan = case.write(_creation(case, workspace))
+    creation = _creation(case, workspace)
     before = next((c for c in case.status.conditions if c.type == ConditionType.WORKSPACE_READY), None)
     if before is None or before.reason not in (Reason.WORKSPACE_BOUND, Reason.GROWING):
-        return plan
-    return replace(plan, notices=(case.notice(Reason.CLAIM_MISSING, case.claim_name or ""),))
+        return case.write(creation)
+    return case.write(replace(creation, notice=case.notice(Reason.CLAIM_MISSING, creation.name)))
 
 
 def _creation(case: "Case", workspace: Workspace) -> Write:

@@ -103,7 +103,7 @@ SETTING_UP = Route(uid="u", phase="Starting", reason="SettingUp", pod_ip="10.1.0
     ("route", "leaving", "step"),
     [
         (SETTING_UP, False, Step.GO),
-        (SETTING_UP, True, Step.WAKE),
+        (SETTING_UP, True, Step.WAIT_BRIEFLY),
         (replace(SETTING_UP, pod_ip=""), False, Step.WAIT_BRIEFLY),
         (replace(SETTING_UP, reason="Starting"), False, Step.WAIT_BRIEFLY),
         (replace(SETTING_UP, deleting=True), False, Step.REFUSE),

@@ -187,8 +187,88 @@ async def test_a_pod_that_may_not_get_its_owner_back_is_told_of() -> None:
     world.api.calls.clear()
     await world.wait(3600)
 
-    assert world.ready() == ("Pending", "False", "NameTaken")
+    assert world.ready() == RUNNING
     assert len(world.api.calls) < 60
+
+    world.api.before = lambda number, call: None
+    await world.wait(301)
+    assert [each["uid"] for each in world.pod["metadata"]["ownerReferences"]] == [uid_of(world.sandbox)]
+
+
+async def test_it_ends_without_one_when_its_sandbox_is_paused() -> None:
+    world = await with_workspace()
+    ownerless = {"metadata": {"ownerReferences": None}}
+
+    def take_off(_: int, call: str) -> None:
+        if call == f"PATCH {POD_PATH}":
+            # As an admission webhook, before anybody sees it.
+            world.api.objects[POD_PATH]["metadata"].pop("ownerReferences", None)
+
+    world.api.after = take_off
+    world.api.change(POD_PATH, ownerless)
+    await world.wait(600)
+    world.api.calls.clear()
+    await world.wait(600)
+    assert len(world.api.calls) < 20
+    world.api.change(SANDBOX_PATH, {"spec": {"paused": True}})
+    await world.wait(60)
+
+    assert world.ready() == ("Asleep", "False", "Paused")
+    assert POD_PATH not in world.api.objects
+
+
+async def test_a_pod_that_somebody_takes_all_off_at_once_is_found() -> None:
+    world = await with_workspace()
+    before = uid_of(world.pod)
+
+    world.api.change(
+        POD_PATH, {"metadata": {"ownerReferences": None, "labels": UNLABELLED["metadata"]["labels"]}}
+    )
+    await world.wait(60)
+
+    assert world.ready() == RUNNING
+    assert uid_of(world.pod) == before
+    assert [each["uid"] for each in world.pod["metadata"]["ownerReferences"]] == [uid_of(world.sandbox)]
+
+
+async def test_whoever_may_not_look_for_the_pod_asks_ever_more_slowly() -> None:
+    world = await with_workspace()
+
+    def no_look(_: int, call: str) -> None:
+        if call == f"GET {POD_PATH}":
+            raise Forbidden(403, "Forbidden", "not allowed")
+
+    world.api.before = no_look
+    world.api.change(POD_PATH, UNLABELLED)
+    world.api.calls.clear()
+    await world.wait(60)
+
+    assert 0 < len(world.api.calls) < 30
+
+
+async def test_a_claim_that_only_lost_its_labels_is_not_told_as_gone() -> None:
+    world = await with_workspace()
+    before = uid_of(world.api.objects[CLAIM_PATH])
+    world.api.change(CLAIM_PATH, UNLABELLED)
+    await world.settle()
+    world.api.vanish(POD_PATH)
+    await world.wait(60)
+
+    assert world.ready() == RUNNING
+    assert uid_of(world.api.objects[CLAIM_PATH]) == before
+    assert "ClaimMissing" not in world.events
+
+
+async def test_files_that_went_with_a_claim_while_the_pod_waits_for_a_node_are_told_of() -> None:
+    world = await with_workspace()
+    await fall_asleep(world)
+    world.kubelet = lambda world, pod: None
+    await wake(world)
+    world.api.vanish(CLAIM_PATH)
+    await world.wait(5)
+
+    assert CLAIM_PATH in world.api.objects
+    assert "ClaimMissing" in world.events
 
 
 async def test_a_volume_whose_labels_somebody_took_off_keeps_its_files_for_the_next_start() -> None:

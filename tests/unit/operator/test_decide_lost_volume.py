@@ -24,11 +24,6 @@ AT_A_LOSS = {
         situation(sandbox(VOLUME, starting()), pod(VOLUME)),
         writes=["create persistentvolumeclaims"],
     ),
-    "and whoever had files in it is told": Row(
-        situation(sandbox(VOLUME, had_files()), pod(VOLUME)),
-        writes=["create persistentvolumeclaims"],
-        tells=["ClaimMissing"],
-    ),
     "not while it may not be made": Row(
         situation(
             sandbox(VOLUME, starting(startFailures=0)),

@@ -194,7 +194,6 @@ KEPT_UP = {
     "deleted while it sleeps, it is made again with the next start": Row(
         situation(sandbox(VOLUME, sleeps(VOLUME, claims=(claim(),)), **wanted_awake())),
         writes=["create persistentvolumeclaims"],
-        tells=["ClaimMissing"],
     ),
 }
 
