@@ -53,6 +53,9 @@ class PoolExecutor:
             await self._remove(CLAIM, Key(namespace, volume.name), uid=volume.uid)
         for wall in plan.remove_walls:
             await self._remove(NETWORK_POLICY, Key(namespace, wall.name), uid=wall.uid)
+        vanish = plan.create and not situation.pods and memory.started_lately(now=self._now())
+        if pool is not None and vanish and not await self._is_there(pool):
+            return True
         for start in plan.create:
             if (
                 blueprint is None
@@ -70,6 +73,17 @@ class PoolExecutor:
         with suppress(NotFound):
             self._store.pods.learn(await self._cluster.get(paths.pods(*key)))
         memory.settle(key.name)
+
+    async def _is_there(self, pool: SandboxPool) -> bool:
+        """Asked when all that was made for it has vanished at once. The garbage collector may know of a
+        deletion that no watch has told us yet, and would take away whatever we make.
+        """
+        key, uid = Key(pool.metadata.namespace, pool.metadata.name), pool.metadata.uid
+        with suppress(NotFound):
+            if uid_of(await self._cluster.get(POOL.path(*key))) == uid:
+                return True
+        self._store.deleted(POOL, key, uid=uid)
+        return False
 
     async def _build(self, wall: Json, *, blueprint: Blueprint | None, memory: PoolMemory) -> bool:
         """Also over an earlier one of ours; never over what somebody else has put there."""

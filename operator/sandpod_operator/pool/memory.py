@@ -10,6 +10,9 @@ from .pod import Blueprint
 # A pod that was asked for is expected for so long. Then it is looked for, and given up if it is not there.
 EXPECTED_FOR = timedelta(seconds=10)
 
+# What was made no longer ago than this and is missing again has been taken away by somebody.
+LATELY = timedelta(seconds=60)
+
 
 @dataclass(kw_only=True, slots=True)
 class PoolMemory:
@@ -28,6 +31,10 @@ class PoolMemory:
     def expect(self, name: str, *, now: datetime) -> None:
         self.expected[name] = now + EXPECTED_FOR
         self.started_at = now
+
+    def started_lately(self, *, now: datetime) -> bool:
+        since = self.started_at
+        return since is not None and still_to_come(since + LATELY, now=now, within=LATELY) is not None
 
     def settle(self, name: str) -> None:
         self.expected.pop(name, None)

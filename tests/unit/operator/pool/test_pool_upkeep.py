@@ -121,6 +121,19 @@ async def test_scaling_down_and_up_and_deleting() -> None:
     assert ready(world) == RUNNING
 
 
+async def test_a_pool_whose_deletion_the_watch_did_not_tell_makes_no_pods_for_ever() -> None:
+    world = World()
+    put_pool(world, replicas=1, template={"image": "python:3"})
+    put_sandbox(world)
+    await world.settle()
+    world.api.vanish(POOL_PATH)
+    world.list_again()
+    await world.wait(60)
+
+    assert waiting(world) == []
+    assert len([call for call in world.api.calls if call == f"POST {PODS_PATH}"]) <= 4
+
+
 async def test_the_volumes_of_pods_that_are_given_up_go_too() -> None:
     world = await filled(World(), replicas=3, template={"workspace": {"size": "1Gi"}})
 
