@@ -47,13 +47,13 @@ class Complaint(NamedTuple):
 def judge(
     spec: SandboxSpec,
     *,
-    pod: Json,
+    pod: Json | None,
     policies: Sequence[SandboxPolicy],
     standing: Standing | None,
     installation: Installation,
 ) -> Denial | None:
-    """Of the pod that would be made, because a podTemplate can bring anything. A pool's pods, which nobody
-    has claimed yet, have no standing.
+    """Of the pod that would be made, because a podTemplate can bring anything; None when no pod can be made.
+    A pool's pods, which nobody has claimed yet, have no standing.
     """
     found = [
         (policy.metadata.name, complaint)
@@ -117,21 +117,23 @@ def _holds(requirement: Json, labels: Mapping[str, str]) -> bool:
 def _complaints(
     spec: SandboxSpec,
     *,
-    pod: Json,
+    pod: Json | None,
     policy: SandboxPolicySpec,
     standing: Standing | None,
     installation: Installation,
 ) -> Iterator[Complaint]:
     if standing is not None:
         yield from _number(policy, standing)
-    yield from _images(pod, policy, installation)
-    for sentence in over_budget(pod, most=policy.max_resources or {}, installation=installation):
-        yield Complaint("resources", sentence)
+    if pod is not None:
+        yield from _images(pod, policy, installation)
+        for sentence in over_budget(pod, most=policy.max_resources or {}, installation=installation):
+            yield Complaint("resources", sentence)
+        yield from _ephemeral_volumes(pod, policy)
+        yield from _runtime_class(pod, policy)
+        yield from _priority(pod, policy, installation)
     yield from _volume(spec, policy, standing)
-    yield from _ephemeral_volumes(pod, policy)
     yield from _wakefulness(spec, policy)
-    yield from _walls(spec, pod, policy)
-    yield from _priority(pod, policy, installation)
+    yield from _isolation(spec, policy)
     yield from _network(spec, policy)
 
 
@@ -232,14 +234,16 @@ def _allows_keep_alive(policy: SandboxPolicySpec) -> bool:
     return policy.max_sleep_after is None
 
 
-def _walls(spec: SandboxSpec, pod: Json, policy: SandboxPolicySpec) -> Iterator[Complaint]:
+def _isolation(spec: SandboxSpec, policy: SandboxPolicySpec) -> Iterator[Complaint]:
     if policy.require_isolation is not None and spec.isolation != policy.require_isolation:
         yield Complaint(
             "isolation",
             f"isolation is {spec.isolation} and has to be {policy.require_isolation} (requireIsolation); "
             "set it",
         )
-    # Of the pod, for a podTemplate can set it too.
+
+
+def _runtime_class(pod: Json, policy: SandboxPolicySpec) -> Iterator[Complaint]:
     runtime_class = pod["spec"].get("runtimeClassName")
     if policy.allowed_runtime_classes is not None and runtime_class not in policy.allowed_runtime_classes:
         is_now = f"is {_short(str(runtime_class))}" if runtime_class else "is not set"

@@ -1,48 +1,32 @@
 """A SandboxPolicy in the lifecycle: what may not start waits, and what runs goes on."""
 
-from typing import Any
-
 import pytest
 from sandpod_crds.models import SandboxPool
 from sandpod_operator.kinds import NAMESPACE, POLICY, TEMPLATE, Kind
-from sandpod_operator.objects import Json, entries
+from sandpod_operator.objects import Json
 from sandpod_operator.pool.look import make_blueprint
 from sandpod_operator.pool.memory import PoolMemory
 from sandpod_operator.pool.status import PoolReason
 from sandpod_operator.store import Store
-from sandpod_operator.times import format_time
 
 from tests.support.operator_objects import INSTALLATION, KEY
 from tests.support.operator_world import POD_PATH, SANDBOX_PATH, World, new_sandbox
+from tests.support.policy_world import (
+    NAMESPACE_PATH,
+    POLICY_PATH,
+    REFUSED,
+    RUNNING,
+    condition,
+    namespace,
+    policy,
+    world_with,
+)
 
-POLICY_PATH = "/apis/sandpod.dev/v1alpha1/sandboxpolicies/limits"
-NAMESPACE_PATH = f"/api/v1/namespaces/{KEY.namespace}"
-RUNNING = ("Running", "True", "RuntimeAnswers")
-REFUSED = ("Pending", "False", "PolicyExceeded")
 CLAIM_PATH = f"{NAMESPACE_PATH}/persistentvolumeclaims/{KEY.name}-workspace"
+# No pod can be made of it.
+BAD_TEMPLATE = {"podTemplate": {"spec": {"volumes": [{"name": "root", "hostPath": {"path": "/"}}]}}}
+ALSO = pytest.mark.parametrize("also", [{}, BAD_TEMPLATE], ids=["alone", "with a bad podTemplate"])
 WALL_PATH = f"/apis/networking.k8s.io/v1/namespaces/{KEY.namespace}/networkpolicies/{KEY.name}-sandbox"
-
-
-def policy(**spec: Any) -> Json:
-    return {"kind": "SandboxPolicy", "metadata": {"name": "limits"}, "spec": spec}
-
-
-def namespace(**labels: str) -> Json:
-    return {"kind": "Namespace", "metadata": {"name": KEY.namespace, "labels": labels}}
-
-
-async def world_with(rules: Json, spec: Json | None = None, **labels: str) -> World:
-    world = World()
-    world.api.put(NAMESPACE_PATH, namespace(**labels))
-    world.api.put(POLICY_PATH, policy(**rules))
-    world.api.put(SANDBOX_PATH, new_sandbox(spec))
-    await world.settle()
-    return world
-
-
-def condition(world: World, kind: str) -> tuple[str, str, str]:
-    found = next(each for each in entries(world.status, "conditions") if each["type"] == kind)
-    return found["status"], found["reason"], found["message"]
 
 
 async def test_what_a_policy_forbids_does_not_start_and_is_told_why() -> None:
@@ -53,6 +37,14 @@ async def test_what_a_policy_forbids_does_not_start_and_is_told_why() -> None:
     # Nothing was made for it: the status and the event are all.
     assert [call.split()[0] for call in world.api.calls] == ["PATCH", "POST"]
     assert world.events == ["PolicyExceeded"]
+
+
+@ALSO
+async def test_a_volume_that_the_policy_forbids_is_not_made(also: Json) -> None:
+    world = await world_with({"maxWorkspaceSize": "10Gi"}, {"workspace": {"size": "20Gi"}, **also})
+
+    assert world.ready() == REFUSED
+    assert CLAIM_PATH not in world.api.objects
 
 
 async def test_one_that_waits_costs_nothing() -> None:
@@ -149,10 +141,11 @@ async def test_a_wall_that_is_gone_is_not_built_anew_as_the_policy_forbids_it() 
     assert world.ready() == RUNNING
 
 
-async def test_a_workspace_does_not_grow_beyond_the_policy() -> None:
+@ALSO
+async def test_a_workspace_does_not_grow_beyond_the_policy(also: Json) -> None:
     world = await world_with({"maxWorkspaceSize": "10Gi"}, {"workspace": {"size": "5Gi"}})
 
-    world.api.change(SANDBOX_PATH, {"spec": {"workspace": {"size": "20Gi"}}})
+    world.api.change(SANDBOX_PATH, {"spec": {"workspace": {"size": "20Gi"}, **also}})
     await world.settle()
     requested = world.api.objects[CLAIM_PATH]["spec"]["resources"]["requests"]["storage"]
     assert requested == "5Gi"
@@ -163,98 +156,16 @@ async def test_a_workspace_does_not_grow_beyond_the_policy() -> None:
     assert world.api.objects[CLAIM_PATH]["spec"]["resources"]["requests"]["storage"] == "8Gi"
 
 
-async def test_a_network_that_the_policy_forbids_is_not_opened_while_it_runs() -> None:
+@ALSO
+async def test_a_network_that_the_policy_forbids_is_not_opened_while_it_runs(also: Json) -> None:
     world = await world_with({"allowedEgress": ["None"]}, {"network": {"egress": "None"}})
     wall = world.api.objects[WALL_PATH]["spec"]
 
-    world.api.change(SANDBOX_PATH, {"spec": {"network": {"egress": "Internet"}}})
+    world.api.change(SANDBOX_PATH, {"spec": {"network": {"egress": "Internet"}, **also}})
     await world.settle()
 
     assert world.api.objects[WALL_PATH]["spec"] == wall
     assert condition(world, "SpecHonored")[1] == "PolicyExceeded"
-
-
-async def test_when_one_has_gone_it_is_the_next_ones_turn() -> None:
-    world = World()
-    world.api.put(NAMESPACE_PATH, namespace())
-    world.api.put(POLICY_PATH, policy(maxSandboxes=1))
-    older = new_sandbox()
-    older["metadata"]["name"] = "a-first"
-    older_path = SANDBOX_PATH.replace(f"/{KEY.name}", "/a-first")
-    world.api.put(older_path, older)
-    world.api.put(SANDBOX_PATH, new_sandbox())
-    await world.settle()
-    assert world.ready() == REFUSED
-    assert "only the oldest sandbox of a namespace may start" in condition(world, "Ready")[2]
-
-    world.api.vanish(older_path)
-    await world.settle()
-
-    assert world.ready() == RUNNING
-
-
-def box_path(name: str) -> str:
-    return SANDBOX_PATH.replace(f"/{KEY.name}", f"/{name}")
-
-
-def put_boxes(world: World, names: str, spec: Json | None = None) -> None:
-    for name in names:
-        sandbox = new_sandbox(spec)
-        sandbox["metadata"]["name"] = name
-        world.api.put(box_path(name), sandbox)
-
-
-def phases(world: World, names: str) -> list[str]:
-    return [world.api.objects[box_path(name)]["status"]["phase"] for name in names]
-
-
-def world_of_two() -> World:
-    world = World()
-    world.api.put(NAMESPACE_PATH, namespace())
-    world.api.put(POLICY_PATH, policy(maxSandboxes=2))
-    return world
-
-
-async def test_when_several_go_at_once_it_is_the_turn_of_as_many() -> None:
-    world = world_of_two()
-    put_boxes(world, "abcde")
-    await world.settle()
-    assert phases(world, "abcde") == ["Running", "Running", "Pending", "Pending", "Pending"]
-
-    for name in "ab":
-        world.api.vanish(box_path(name))
-    await world.settle()
-
-    assert phases(world, "cde") == ["Running", "Running", "Pending"]
-
-
-async def test_so_it_is_when_the_operator_deletes_them_before_the_watch_says_that_they_are_gone() -> None:
-    world = world_of_two()
-    put_boxes(world, "ab", {"lifetime": {"maxAge": "100s"}})
-    await world.wait(10)
-    put_boxes(world, "cde")
-    await world.wait(80)
-
-    world.blind = True
-    await world.wait(20)
-    world.blind = False
-    await world.settle()
-
-    assert phases(world, "cde") == ["Running", "Running", "Pending"]
-
-
-async def test_one_that_is_held_while_it_is_deleted_keeps_nobody_waiting() -> None:
-    world = world_of_two()
-    put_boxes(world, "ab", {"lifetime": {"maxAge": "100s"}})
-    await world.wait(10)
-    put_boxes(world, "c")
-    held = {"finalizers": ["example.com/slow"]}
-    world.api.change(box_path("a"), {"metadata": held})
-    # As the API server answers the deletion of what somebody holds.
-    world.api.change(box_path("a"), {"metadata": {"deletionTimestamp": format_time(world.now())}})
-    await world.settle()
-
-    assert phases(world, "c") == ["Running"]
 
 
 async def test_a_restarted_operator_judges_as_before() -> None:
