@@ -44,6 +44,20 @@ def test_each_wake_is_a_new_request_and_is_waited_for(demo: Sandbox, api: ApiSer
     assert demo.wake(wait=False) is demo
 
 
+def test_a_wake_is_over_also_when_somebody_else_asked_after_it(
+    cli: Cli, demo: Sandbox, api: ApiServer
+) -> None:
+    api.set_status("demo", phase="Asleep", ready=False, reason="Idle", message="It sleeps.")
+    api.operator = False
+    with cli.started("wake", "demo") as process:
+        # It has asked, and waits.
+        assert b"Asleep" in process.stderr.readline()
+        # The operator is back, and finds the last request only.
+        api.operator = True
+        assert demo.wake().ready
+        assert process.wait(20) == 0
+
+
 def test_the_commands_name_each_that_they_changed(cli: Cli, api: ApiServer) -> None:
     api.add("one")
     api.add("two")

@@ -11,10 +11,11 @@ Json = dict[str, Any]
 NOON = 1_923_912_000.0  # 2030-12-19T12:00:00Z
 
 
-def sandbox(*, ready: bool = True, spec: Json | None = None, **status: Any) -> Json:
+def sandbox(*, ready: bool = True, spec: Json | None = None, asked: str = "", **status: Any) -> Json:
     condition = {"type": "Ready", "status": str(ready), "reason": "Starting", "message": ""}
+    annotations = {"annotations": {_lifecycle.WAKE: asked}} if asked else {}
     return {
-        "metadata": {"name": "demo", "namespace": "default", "generation": 2},
+        "metadata": {"name": "demo", "namespace": "default", "generation": 2, **annotations},
         "spec": spec or {},
         "status": {"phase": "Running", "conditions": [condition], **status},
     }
@@ -32,6 +33,16 @@ def test_who_is_only_still_ready_is_not_awake_yet() -> None:
     assert not _lifecycle.is_awake(sandbox(wakeObserved="old"), request="new")
     assert not _lifecycle.is_awake(sandbox(ready=False, wakeObserved="new"), request="new")
     assert _lifecycle.is_awake(sandbox(wakeObserved="new"), request="new")
+    assert not _lifecycle.is_awake(sandbox(asked="new", wakeObserved="old"), request="new")
+
+
+def test_a_request_that_another_one_was_written_over_is_fulfilled_with_that_one() -> None:
+    assert not _lifecycle.is_awake(sandbox(asked="later"), request="mine")
+    assert not _lifecycle.is_awake(sandbox(asked="later", wakeObserved="earlier"), request="mine")
+    assert not _lifecycle.is_awake(sandbox(ready=False, asked="later", wakeObserved="later"), request="mine")
+    assert _lifecycle.is_awake(sandbox(asked="later", wakeObserved="later"), request="mine")
+    # Mine has been fulfilled, and then somebody asked.
+    assert _lifecycle.is_awake(sandbox(asked="later", wakeObserved="mine"), request="mine")
 
 
 def test_a_status_of_an_older_spec_does_not_tell_that_a_pause_is_over() -> None:
