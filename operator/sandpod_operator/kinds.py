@@ -91,11 +91,10 @@ def _labelled(child: Json, _: "Cache") -> Sandboxes:
 def _of_policy(policy: Json, sandboxes: "Cache") -> Sandboxes:
     """A pool's is about those who may be behind it."""
     yield from _labelled(policy, sandboxes)
-    namespace = key_of(policy).namespace
     if LABEL_POOL_UID in section(policy["metadata"], "labels"):
-        for key in sandboxes:
-            if key.namespace == namespace and section(sandboxes.get(key) or {}, "status").get("pool"):
-                yield key
+        for sandbox in sandboxes.inside(key_of(policy).namespace):
+            if section(sandbox, "status").get("pool"):
+                yield key_of(sandbox)
 
 
 def _of_preview(ingress: Json, _: "Cache") -> Sandboxes:
@@ -112,9 +111,8 @@ def _of_claim(claim: Json, sandboxes: "Cache") -> Sandboxes:
 
 
 def _of_namespace(obj: Json, sandboxes: "Cache") -> Sandboxes:
-    """Those that could have to do with a template or pool. Seldom, and cheaper than an index."""
-    namespace = key_of(obj).namespace
-    return (key for key in sandboxes if key.namespace == namespace and _refers(sandboxes.get(key)))
+    """Those that could have to do with a template or pool. Seldom, and cheaper than an index of these."""
+    return (key_of(each) for each in sandboxes.inside(key_of(obj).namespace) if _refers(each))
 
 
 def _all(_: Json, sandboxes: "Cache") -> Sandboxes:
@@ -122,11 +120,11 @@ def _all(_: Json, sandboxes: "Cache") -> Sandboxes:
 
 
 def _inside(namespace: Json, sandboxes: "Cache") -> Sandboxes:
-    return (key for key in sandboxes if key.namespace == namespace["metadata"]["name"])
+    return (key_of(each) for each in sandboxes.inside(namespace["metadata"]["name"]))
 
 
-def _refers(sandbox: Json | None) -> bool:
-    spec = section(sandbox or {}, "spec")
+def _refers(sandbox: Json) -> bool:
+    spec = section(sandbox, "spec")
     return "templateRef" in spec or "poolRef" in spec
 
 

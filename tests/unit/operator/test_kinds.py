@@ -1,10 +1,23 @@
 """Which sandboxes an event is about."""
 
+from collections.abc import Iterator
+
+import pytest
 from sandpod_crds.names import LABEL_POOL_UID
-from sandpod_operator.kinds import CLAIM, KINDS, NETWORK_POLICY, POD, POOL, SANDBOX, TEMPLATE, Kind
+from sandpod_operator.kinds import (
+    CLAIM,
+    KINDS,
+    NAMESPACE,
+    NETWORK_POLICY,
+    POD,
+    POOL,
+    SANDBOX,
+    TEMPLATE,
+    Kind,
+)
 from sandpod_operator.objects import Json
 from sandpod_operator.observations import Key
-from sandpod_operator.store import Store
+from sandpod_operator.store import Cache, Store
 
 from tests.support.operator_objects import KEY, claim, pod, sandbox
 
@@ -17,13 +30,16 @@ OWNER = {
 }
 
 
-def concerned(kind: Kind, obj: Json, *sandboxes: Json) -> set[Key]:
-    store = Store()
+def concerned(kind: Kind, obj: Json, *sandboxes: Json, cache: Cache | None = None) -> set[Key]:
+    cache = Store().sandboxes if cache is None else cache
     for number, each in enumerate(sandboxes):
-        store.sandboxes.observe(
-            {**each, "metadata": {**each["metadata"], "resourceVersion": str(number + 1)}}
-        )
-    return set(kind.concerns(obj, store.sandboxes))
+        cache.observe({**each, "metadata": {**each["metadata"], "resourceVersion": str(number + 1)}})
+    return set(kind.concerns(obj, cache))
+
+
+class Unwalkable(Cache):
+    def __iter__(self) -> Iterator[Key]:
+        raise AssertionError("all sandboxes of the cluster were walked")
 
 
 def test_a_sandbox_is_about_itself() -> None:
@@ -75,6 +91,22 @@ def test_a_template_is_about_sandboxes_of_its_namespace_that_have_one() -> None:
     for kind in (TEMPLATE, POOL):
         found = concerned(kind, template, ours, pooled, plain, elsewhere)
         assert found == {Key("team", "ours"), Key("team", "pooled")}
+
+
+def test_a_namespace_is_about_the_sandboxes_in_it() -> None:
+    elsewhere = sandbox(namespace="other")
+
+    assert concerned(NAMESPACE, {"metadata": {"name": "team"}}, sandbox(), elsewhere) == {KEY}
+
+
+@pytest.mark.parametrize("kind", [NETWORK_POLICY, TEMPLATE, POOL, NAMESPACE])
+def test_what_is_about_one_namespace_does_not_walk_the_others(kind: Kind) -> None:
+    cache = Unwalkable(slim=SANDBOX.slim)
+    ours = sandbox({"poolRef": {"name": "python"}}, status={"pool": "python"})
+    name, place = ("team", {}) if kind is NAMESPACE else ("python", {"namespace": "team"})
+
+    obj = {"metadata": {"name": name, **place, "labels": {LABEL_POOL_UID: "u"}}}
+    assert concerned(kind, obj, ours, sandbox(namespace="other"), cache=cache) == {KEY}
 
 
 def test_every_kind_has_a_place_of_its_own() -> None:
