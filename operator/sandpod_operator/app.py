@@ -176,6 +176,7 @@ class App:
                 patience=patience,
                 metrics=self.metrics,
                 now=utc_now,
+                clock=self._clock,
             )
             self._spawn("drains", drains.run())
         if self._settings.network.detect_enforcement:

@@ -4,7 +4,9 @@ cordoned nodes are asked for: to watch all of a large cluster's would cost more 
 
 import asyncio
 import logging
+import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -28,7 +30,19 @@ PAUSE = 60.0
 log = logging.getLogger(__name__)
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Cordon:
+    # When Kubernetes says that it began, as far as it does.
+    added: datetime | None
+    # The same by our own clock
+    since: float
+
+
 class Drains:
+    """The clock on the wall says only for how long a node was cordoned before this was looked at for the
+    first time: put forward by an hour, it would release all drains at once.
+    """
+
     def __init__(
         self,
         *,
@@ -38,6 +52,7 @@ class Drains:
         patience: timedelta,
         metrics: Metrics,
         now: Callable[[], datetime],
+        clock: Callable[[], float],
     ) -> None:
         self._cluster = cluster
         self._store = store
@@ -45,8 +60,9 @@ class Drains:
         self._patience = patience
         self._metrics = metrics
         self._now = now
-        # When we first saw it so, for a node that does not say since when it is cordoned.
-        self._seen: dict[str, datetime] = {}
+        self._clock = clock
+        self._cordons: dict[str, Cordon] = {}
+        self._looked_at = -math.inf
 
     async def run(self) -> None:
         while True:
@@ -60,16 +76,25 @@ class Drains:
 
     async def look(self) -> None:
         nodes = (await self._cluster.list(NODES, query=CORDONED))["items"]
-        now = self._now()
-        self._seen = {name: self._seen.get(name, now) for name in map(_name, nodes)}
-        since = {_name(node): _cordoned_at(node) or self._seen[_name(node)] for node in nodes}
-        released = frozenset(name for name, moment in since.items() if now - moment >= self._patience)
+        now = self._clock()
+        self._cordons = {_name(node): self._cordon(node, now=now) for node in nodes}
+        self._looked_at = now
+        patience = self._patience.total_seconds()
+        released = frozenset(name for name, each in self._cordons.items() if now - each.since >= patience)
         changed = released ^ self._store.released_nodes
         self._store.released_nodes = released
         for name in sorted(changed):
             waits = "not any more" if name in released else "again"
             log.info("a drain of the node %s waits for its sandboxes %s", name, waits)
         self._look_at_the_sandboxes_on(changed)
+
+    def _cordon(self, node: Json, *, now: float) -> Cordon:
+        known, added = self._cordons.get(_name(node)), _cordoned_at(node)
+        if known is not None and (added is None or known.added in (None, added)):
+            return Cordon(added=added or known.added, since=known.since)
+        # It was not, or not by this cordon, when we last looked.
+        before = (self._now() - added).total_seconds() if added is not None else 0.0
+        return Cordon(added=added, since=now - min(max(before, 0.0), now - self._looked_at))
 
     def _look_at_the_sandboxes_on(self, nodes: frozenset[str]) -> None:
         if not nodes:

@@ -69,7 +69,8 @@ class Yard:
         self.now: datetime = NOW
         self.api = Nodes()
         self.store = Store()
-        self.queue: WorkQueue[Key] = WorkQueue(clock=FakeClock())
+        self.clock = FakeClock()
+        self.queue: WorkQueue[Key] = WorkQueue(clock=self.clock)
         self.metrics = Metrics()
         self.drains = Drains(
             cluster=self.api,
@@ -78,10 +79,15 @@ class Yard:
             patience=HOUR,
             metrics=self.metrics,
             now=lambda: self.now,
+            clock=self.clock.time,
         )
 
-    async def released(self, cordoned: Mapping[str, str | None], *, later: float = 0) -> set[str]:
-        self.now += timedelta(seconds=later)
+    async def released(
+        self, cordoned: Mapping[str, str | None], *, later: float = 0, put_forward: float = 0
+    ) -> set[str]:
+        """`put_forward` is by how much the clock on the wall was, beside what has passed."""
+        self.clock.advance(later)
+        self.now += timedelta(seconds=later + put_forward)
         self.api.cordoned = dict(cordoned)
         await self.drains.look()
         return set(self.store.released_nodes)
@@ -103,6 +109,45 @@ async def test_its_time_begins_anew_when_it_was_uncordoned_in_between() -> None:
     assert await yard.released({"n": at(-3600)}) == {"n"}
     assert await yard.released({}) == set()
     assert await yard.released({"n": at(0)}) == set()
+
+
+@pytest.mark.parametrize("since", [at(0), None])
+async def test_a_clock_that_is_put_releases_no_drain_and_holds_none(since: str | None) -> None:
+    yard = Yard()
+    assert await yard.released({"n": since}) == set()
+    assert await yard.released({"n": since}, later=60, put_forward=7200) == set()
+    assert await yard.released({"n": since}, later=3539, put_forward=-14400) == set()
+    assert await yard.released({"n": since}, later=1) == {"n"}
+
+
+async def test_a_node_that_is_cordoned_when_the_clock_is_put_waits_as_long_as_any() -> None:
+    yard = Yard()
+    await yard.released({})
+    assert await yard.released({"n": at(0)}, later=60, put_forward=7200) == set()
+    assert await yard.released({"n": at(0)}, later=3539) == set()
+    assert await yard.released({"n": at(0)}, later=1) == {"n"}
+
+
+async def test_one_that_says_since_when_by_a_clock_that_is_ahead_is_counted_from_the_first_look() -> None:
+    yard = Yard()
+    assert await yard.released({"n": at(7200)}) == set()
+    assert await yard.released({"n": at(7200)}, later=3600) == {"n"}
+
+
+async def test_its_time_begins_anew_when_it_was_cordoned_again_between_two_looks() -> None:
+    yard = Yard()
+    assert await yard.released({"n": at(-3600)}) == {"n"}
+    assert await yard.released({"n": at(50)}, later=60) == set()
+    assert await yard.released({"n": at(50)}, later=3589) == set()
+    assert await yard.released({"n": at(50)}, later=1) == {"n"}
+
+
+async def test_a_node_that_says_since_when_only_later_does_not_begin_anew() -> None:
+    yard = Yard()
+    await yard.released({"n": None})
+    await yard.released({"n": at(1)}, later=60)
+    assert await yard.released({"n": None}, later=3539) == set()
+    assert await yard.released({"n": at(1)}, later=1) == {"n"}
 
 
 async def test_the_sandboxes_there_are_looked_at_when_that_changes_and_only_then() -> None:
