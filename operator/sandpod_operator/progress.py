@@ -5,6 +5,7 @@ soon, or lost their pod and why.
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
+from typing import Final
 
 from sandpod_crds.models import Sandbox, SandboxStatus
 from sandpod_crds.names import ANNOTATION_WAKE, Phase
@@ -21,6 +22,31 @@ MOST_BEGUN = 10_000
 LONGEST_DRAIN = timedelta(seconds=60)
 # A creationTimestamp has no fraction: the creation was at most so much later.
 FRACTION = timedelta(seconds=1)
+# Ready's reasons while a start is with others: no pod is made, or one waits for what somebody has to bring.
+# What a pod is short of otherwise, such as a node or an image, the platform is to have in time.
+WITH_OTHERS: Final = frozenset(
+    {
+        Reason.POLICY_EXCEEDED,
+        Reason.QUOTA_EXCEEDED,
+        Reason.POD_SECURITY,
+        Reason.FORBIDDEN,
+        Reason.NAMESPACE_TERMINATING,
+        Reason.TEMPLATE_MISSING,
+        Reason.INVALID_TEMPLATE,
+        Reason.INVALID_POD,
+        Reason.INVALID_POD_TEMPLATE,
+        Reason.NAME_TAKEN,
+        Reason.POLICY_TAKEN,
+        Reason.EARLIER_POD,
+        Reason.INVALID_CLAIM,
+        Reason.CLAIM_TAKEN,
+        Reason.CLAIM_IN_USE,
+        Reason.CLAIM_NOT_FOUND,
+        Reason.EARLIER_CLAIM,
+        Reason.CONFIG_MISSING,
+        Reason.SCHEDULING_GATED,
+    }
+)
 
 
 class StartKind(StrEnum):
@@ -56,11 +82,32 @@ def change(*, old: SandboxStatus, new: SandboxStatus) -> Change:
     )
 
 
+@dataclass(kw_only=True, slots=True)
+class Start:
+    kind: StartKind
+    began: datetime
+    # Since when its time does not count.
+    still_since: datetime | None = None
+
+    def stand_still(self, now: datetime) -> None:
+        if self.still_since is None:
+            self.still_since = now
+
+    def go_on(self, now: datetime) -> None:
+        if self.still_since is not None:
+            self.began += now - self.still_since
+            self.still_since = None
+
+    def seconds(self, now: datetime) -> float:
+        return max((now - self.began).total_seconds(), 0.0)
+
+
 class Progress:
     def __init__(self, *, namespace: str) -> None:
         self.starts = Histogram(
             f"{namespace}_start_seconds",
-            "From the creation, the wake request or the loss of a pod to Ready, by kind of start.",
+            "From the creation, the wake request or the loss of a pod to Ready, by kind of start, "
+            "without the time that others have kept it waiting and that of spec.setup.",
             buckets=START_SECONDS,
         )
         self.sleeps = Counter(f"{namespace}_sleeps", "Sandboxes that fell asleep, by reason.")
@@ -69,7 +116,7 @@ class Progress:
             f"{namespace}_losses", "Pods that ended or could not start, by the reason that Ready then has."
         )
         self.series: list[Series] = [self.starts, self.sleeps, self.wakes, self.losses]
-        self._begun: dict[str, tuple[StartKind, datetime]] = {}
+        self._begun: dict[str, Start] = {}
 
     def see(self, sandbox: Sandbox, *, now: datetime) -> None:
         """It is being looked at: its start begins with the first look, or soon after its creation."""
@@ -86,30 +133,54 @@ class Progress:
             self.sleeps.add(reason=told.asleep_for)
         if told.woken:
             self.wakes.add()
-            self._begin(sandbox, StartKind.WAKE, _woken_at(sandbox, now=now))
+            # What has kept it from waking was no start yet.
+            asked = now if _is_with_others(sandbox.status) else _woken_at(sandbox, now=now)
+            self._begin(sandbox, StartKind.WAKE, asked)
         if told.lost_for is not None:
             self.losses.add(reason=told.lost_for)
             if sandbox.metadata.uid not in self._begun:
                 self._begin(sandbox, StartKind.AGAIN, now)
+        if (start := self._begun.get(sandbox.metadata.uid)) is not None:
+            _keep_time(start, old=sandbox.status, new=new, now=now)
         if told.started:
             self._started(sandbox, new, now=now)
         elif new.phase == Phase.ASLEEP:
             self._begun.pop(sandbox.metadata.uid, None)
 
     def _started(self, sandbox: Sandbox, new: SandboxStatus, *, now: datetime) -> None:
-        begun = self._begun.pop(sandbox.metadata.uid, None)
-        if begun is None:
-            # It began under the operator before this one, which did not say when.
+        start = self._begun.pop(sandbox.metadata.uid, None)
+        if start is None or _is_with_others(sandbox.status):
+            # It began under the operator before this one, which did not say when; or with a warm pod, and no
+            # status has said when others let it go.
             return
-        kind, moment = begun
-        if kind is StartKind.COLD and new.pool:
-            kind = StartKind.WARM
-        self.starts.observe(max((now - moment).total_seconds(), 0.0), kind=kind.value)
+        warm = start.kind is StartKind.COLD and new.pool
+        self.starts.observe(start.seconds(now), kind=StartKind.WARM if warm else start.kind)
 
     def _begin(self, sandbox: Sandbox, kind: StartKind, moment: datetime) -> None:
-        self._begun[sandbox.metadata.uid] = (kind, moment)
+        self._begun[sandbox.metadata.uid] = Start(kind=kind, began=moment)
         if len(self._begun) > MOST_BEGUN:
             del self._begun[next(iter(self._begun))]
+
+
+def _keep_time(start: Start, *, old: SandboxStatus, new: SandboxStatus, now: datetime) -> None:
+    if _is_another(old=old, new=new):
+        start.began, start.still_since = now, None
+    if _is_with_others(new) or ready_reason(new) == Reason.SETTING_UP:
+        start.stand_still(now)
+    else:
+        start.go_on(now)
+
+
+def _is_with_others(status: SandboxStatus) -> bool:
+    return ready_reason(status) in WITH_OTHERS
+
+
+def _is_another(*, old: SandboxStatus, new: SandboxStatus) -> bool:
+    """What is to start was changed on the way: the spec before is its owner's affair."""
+    if ready_reason(new) == Reason.REPLACED:
+        return True
+    failed = old.pod_uid is None and bool(old.start_failures)
+    return failed and old.observed_generation != new.observed_generation
 
 
 def _woken_at(sandbox: Sandbox, *, now: datetime) -> datetime:

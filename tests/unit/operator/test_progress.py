@@ -6,7 +6,13 @@ from typing import Any
 import pytest
 from sandpod_crds.models import Sandbox, SandboxStatus
 from sandpod_crds.names import ANNOTATION_WAKE
-from sandpod_operator.progress import MOST_BEGUN, Progress
+from sandpod_operator.kinds import POLICY
+from sandpod_operator.progress import MOST_BEGUN, WITH_OTHERS, Progress
+from sandpod_operator.reasons import Reason
+from sandpod_operator.refusals import PAUSES
+
+from tests.support.operator_scenarios import create
+from tests.support.operator_world import World
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, 250_000, tzinfo=UTC)
 CREATED = "2026-01-02T03:04:05Z"
@@ -138,6 +144,120 @@ def test_a_start_that_fails_at_first_counts_from_its_cause(progress: Progress) -
     )
 
     assert seconds(progress, "cold") == pytest.approx(9)
+
+
+HOURS = timedelta(hours=2)
+
+
+@pytest.mark.parametrize("reason", sorted(WITH_OTHERS))
+def test_what_others_keep_waiting_is_no_slow_start(progress: Progress, reason: str) -> None:
+    waits = lost(reason, phase="Pending")
+    progress.see(sandbox(), now=NOW)
+    progress.record(sandbox(), status(**waits), now=NOW + timedelta(seconds=1))
+    progress.record(sandbox(**waits), status(**waits, wakes=0), now=NOW + timedelta(seconds=60))
+    progress.record(sandbox(**waits), status(phase="Starting"), now=NOW + HOURS)
+    progress.record(sandbox(phase="Starting"), status(**running()), now=NOW + HOURS + timedelta(seconds=2))
+
+    assert seconds(progress, "cold") == pytest.approx(3)
+
+
+def test_nor_is_it_one_of_a_sandbox_that_was_asked_awake(progress: Progress) -> None:
+    asleep = {"phase": "Asleep", "asleepSince": "2026-01-02T03:04:03Z"}
+    waits = lost("QuotaExceeded", phase="Pending", asleepSince="2026-01-02T03:04:05Z")
+    wake = "2026-01-02T03:04:04Z"
+    progress.record(sandbox(wake=wake, **asleep), status(**waits), now=NOW)
+    progress.record(sandbox(wake=wake, **waits), status(phase="Starting", wakes=1), now=NOW + HOURS)
+    progress.record(
+        sandbox(phase="Starting", wakes=1),
+        status(**running(wakes=1)),
+        now=NOW + HOURS + timedelta(seconds=2),
+    )
+
+    assert seconds(progress, "wake") == pytest.approx(2)
+
+
+def test_the_commands_of_a_setup_are_no_slow_start(progress: Progress) -> None:
+    setup = lost("SettingUp", phase="Starting", podUid="p-1")
+    progress.see(sandbox(), now=NOW)
+    progress.record(sandbox(), status(phase="Starting"), now=NOW)
+    progress.record(sandbox(phase="Starting"), status(**setup), now=NOW + timedelta(seconds=5))
+    progress.record(sandbox(**setup), status(**running()), now=NOW + timedelta(seconds=900))
+
+    assert seconds(progress, "cold") == pytest.approx(5)
+
+
+@pytest.mark.parametrize("reason", ["Unschedulable", "ClaimPending", "ImageMissing", "StartingSlowly"])
+def test_an_obstacle_of_a_start_under_way_counts(progress: Progress, reason: str) -> None:
+    held = lost(reason, phase="Pending", podUid="p-1")
+    progress.see(sandbox(), now=NOW)
+    progress.record(sandbox(), status(**held), now=NOW)
+    progress.record(sandbox(**held), status(phase="Starting"), now=NOW + timedelta(seconds=300))
+    progress.record(sandbox(phase="Starting"), status(**running()), now=NOW + timedelta(seconds=302))
+
+    assert seconds(progress, "cold") == pytest.approx(302)
+
+
+@pytest.mark.parametrize(
+    ("held", "corrected"),
+    [
+        (
+            lost("ImageMissing", phase="Pending", podUid="p-1"),
+            lost("Replaced", phase="Starting", observedGeneration=2),
+        ),
+        (
+            lost("CrashedAtStart", phase="Failed", startFailures=9),
+            {"phase": "Starting", "podUid": "p-2", "startFailures": 9, "observedGeneration": 2},
+        ),
+        (
+            lost("CrashedAtStart", phase="Failed", startFailures=9),
+            lost("PolicyExceeded", phase="Pending", startFailures=9, observedGeneration=2),
+        ),
+    ],
+)
+def test_a_spec_that_was_corrected_is_a_start_of_its_own(
+    progress: Progress, held: dict[str, Any], corrected: dict[str, Any]
+) -> None:
+    held = {**held, "observedGeneration": 1}
+    progress.see(sandbox(), now=NOW)
+    progress.record(sandbox(), status(**held), now=NOW)
+    progress.record(sandbox(**held), status(**corrected), now=NOW + HOURS)
+    progress.record(sandbox(**corrected), status(phase="Starting"), now=NOW + HOURS)
+    progress.record(sandbox(phase="Starting"), status(**running()), now=NOW + HOURS + timedelta(seconds=2))
+
+    assert seconds(progress, "cold") == pytest.approx(2)
+
+
+def test_a_start_that_nobody_saw_leave_a_wait_is_not_measured(progress: Progress) -> None:
+    waits = lost("PolicyExceeded", phase="Pending")
+    progress.see(sandbox(), now=NOW)
+    progress.record(sandbox(), status(**waits), now=NOW)
+    progress.record(sandbox(**waits), status(**running(pool="tools")), now=NOW + HOURS)
+
+    assert progress.starts.count() == 0
+
+
+def test_no_refusal_of_what_a_start_needs_counts() -> None:
+    previews = {Reason.INGRESS_TAKEN, Reason.INGRESS_REFUSED}
+
+    assert set(PAUSES) - previews <= WITH_OTHERS
+
+
+async def test_a_sandbox_whose_turn_comes_late_starts_as_fast_as_any() -> None:
+    world = World()
+    policy = POLICY.path(name="students")
+    world.api.put("/api/v1/namespaces/team", {"kind": "Namespace", "metadata": {"name": "team"}})
+    rule = {"kind": "SandboxPolicy", "metadata": {"name": "students"}, "spec": {"maxSandboxes": 0}}
+    world.api.put(policy, rule)
+    await create(world)
+    assert world.ready() == ("Pending", "False", "PolicyExceeded")
+    await world.wait(HOURS.total_seconds())
+    world.api.vanish(policy)
+    await world.wait(5)
+
+    assert world.ready() == ("Running", "True", "RuntimeAnswers")
+    starts = world.metrics.progress.starts
+    assert starts.count(kind="cold") == 1
+    assert next(line for line in starts.lines() if 'le="10"' in line).endswith(" 1")
 
 
 def test_a_start_whose_beginning_nobody_saw_is_not_measured(progress: Progress) -> None:
