@@ -36,7 +36,7 @@ def leave_with_the_sandbox(situation: Situation) -> Plan:
         # A step of its own: somebody may refuse the others, and the pod is not to work on for that.
         return Plan(remove_pod=removal(pod))
     # Its wall stands for as long as its pod has not ended.
-    wall = take_down(situation.network_policy) if not there else ()
+    wall = () if there or situation.others_behind else take_down(situation.network_policy)
     return Plan(writes=(*wall, *withdraw(situation.ingresses)))
 
 

@@ -11,6 +11,7 @@ from .kinds import NETWORK_POLICY, POD
 from .objects import Json, controller, replacing, section, uid_of
 from .plan import Plan, Verb, Write
 from .pool.wall import network_id
+from .reasons import Reason
 from .refusals import stranger
 from .resources.network_policy import build_network_policy, is_as_wanted, policy_name, pool_policy_name
 
@@ -32,6 +33,9 @@ def fence_the_network(case: "Case") -> Plan | None:
     wanted = wanted_policy(case)
     if found is not None and is_as_wanted(found, wanted):
         return _come_over(case)
+    if case.others_behind:
+        # To make it ours would be to let them out. Their pod's end is told.
+        return None if pod is not None else case.wait(Reason.EARLIER_POD)
     refusal = case.refusal_of(NETWORK_POLICY)
     if refusal is None:
         return case.write(_put_up(found, wanted, case))
@@ -40,7 +44,7 @@ def fence_the_network(case: "Case") -> Plan | None:
 
 
 def take_down(found: Json | None) -> tuple[Write, ...]:
-    """What stands for a sandbox that is gone. With an owner, the garbage collector sees to it."""
+    """What stands for a sandbox that is gone. What has an owner is not as we make it."""
     metadata = found["metadata"] if found is not None else Json()
     ours = LABEL_SANDBOX_UID in section(metadata, "labels") and not controller(metadata)
     if found is None or not ours or "deletionTimestamp" in metadata:
@@ -82,7 +86,6 @@ def _right_wall(behind: str, case: "Case") -> Json:
             network,
             name=pool_policy_name(behind),
             namespace=metadata.namespace,
-            owner=Json(),
             selects_uid=behind,
             labels={},
             installation=case.installation,
@@ -103,15 +106,14 @@ def wanted_policy(case: "Case") -> Json:
     metadata = case.sandbox.metadata
     # Whatever stood before the policy forbade this network is gone.
     network = Network(egress="None") if case.forbids("network") else case.spec.network
-    owner, labels = case.owner, case.labels
+    labels = case.labels
     return case.installation.memo.recall(
         ("policy", case.uid),
-        (network, owner, labels),
+        (network, labels),
         lambda: build_network_policy(
             network,
             name=policy_name(metadata.name),
             namespace=metadata.namespace,
-            owner=owner,
             selects_uid=case.uid,
             labels=labels,
             installation=case.installation,

@@ -47,6 +47,7 @@ class Questions:
         self.surplus = situation.surplus
         self.orphans = situation.orphans
         self.network_policy = situation.network_policy
+        self.others_behind = situation.others_behind
         self.ingresses = situation.ingresses
         self.rules = situation.rules
         self.installation = installation

@@ -9,11 +9,11 @@ from datetime import datetime
 from sandpod_crds import paths
 from sandpod_crds.errors import ApiError, NotFound
 from sandpod_crds.models import Sandbox, SandboxStatus
-from sandpod_crds.names import CHILD_LABELS
+from sandpod_crds.names import CHILD_LABELS, LABEL_NETWORK
 
 from .cluster import Cluster
 from .kinds import CLAIM, INGRESS, NETWORK_POLICY, POD, SANDBOX, Kind
-from .objects import Json, controller, key_of, owner_uid, uid_of
+from .objects import Json, controller, key_of, owner_uid, section, uid_of
 from .observations import Key
 from .reasons import Reason
 from .refusals import is_labelled, make_refusal, may_pass, strange_ingress, stranger, subject_of
@@ -54,7 +54,7 @@ class SecondLook:
         path = kind.path(*key_of(body))
         try:
             found = await self._cluster.get(path)
-            if owner_uid(found) == sandbox.metadata.uid:
+            if _made_for(found) == sandbox.metadata.uid:
                 found = await self._watched(kind, found, labels=body["metadata"]["labels"])
         except NotFound:
             return
@@ -113,3 +113,10 @@ class SecondLook:
             return found
         body: Json = {"metadata": {"uid": uid_of(found), "labels": labels}}
         return await self._cluster.patch(kind.path(*key_of(found)), body)
+
+
+def _made_for(found: Json) -> str | None:
+    """The UID of the sandbox that it is of, whatever has become of its labels."""
+    # A NetworkPolicy, which has no owner, is of whoever is behind it.
+    behind = section(section(section(found, "spec"), "podSelector"), "matchLabels").get(LABEL_NETWORK)
+    return owner_uid(found) or behind

@@ -11,7 +11,7 @@ from .claimants import holder_of_claim, kept_claim, other_in_claim
 from .claims import ClaimFacts, claim_facts
 from .effective import Source
 from .isolation import Enforcement
-from .objects import Json, controller, owner_uid, section, uid_of
+from .objects import Json, controller, key_of, owner_uid, section, uid_of
 from .observations import Answer, Errand, Key, Refusal
 from .permission import Rules, find_rules
 from .pods import PodFacts, facts
@@ -50,6 +50,8 @@ class Situation:
     # Who has to give way to its pod in its claim, and is not gone yet.
     other_in_claim: str | None = None
     network_policy: Json | None = None
+    # A pod of an earlier sandbox of this name is still behind it.
+    others_behind: bool = False
     # Of its exposed ports, and of earlier sandboxes of this name.
     ingresses: tuple[Json, ...] = ()
     answers: Mapping[Errand, Answer] = field(default_factory=dict[Errand, Answer])
@@ -79,6 +81,7 @@ def look(
     if namesake is not None and owner_uid(namesake) == uid:
         namesake = None
     sandbox = Sandbox.model_validate(obj) if obj is not None else None
+    network_policy = store.network_policies.get(Key(key.namespace, policy_name(key.name)))
     return Situation(
         key=key,
         sandbox=sandbox,
@@ -94,7 +97,8 @@ def look(
         kept=kept_claim(store, sandbox) if sandbox is not None else None,
         holder=holder_of_claim(store, sandbox) if sandbox is not None else None,
         other_in_claim=other_in_claim(store, namespace=key.namespace, pod=pod) if pod is not None else None,
-        network_policy=store.network_policies.get(Key(key.namespace, policy_name(key.name))),
+        network_policy=network_policy,
+        others_behind=network_policy is not None and _is_another_behind(network_policy, store, uid=uid),
         ingresses=tuple(_ingresses(store, key, system_namespace)),
         answers=store.answers(pod.uid) if pod is not None else {},
         refusals=store.refusals(key),
@@ -134,6 +138,16 @@ def _orphans(store: Store, key: Key, sandbox: Json | None) -> Iterator[PodFacts]
         made_for = section(pod["metadata"], "labels").get(LABEL_SANDBOX_UID)
         if made_for is not None and not (stays and made_for == uid_of(sandbox or {})):
             yield facts(pod)
+
+
+def _is_another_behind(network_policy: Json, store: Store, *, uid: str | None) -> bool:
+    """Whoever has deleted the sandbox may have been an operator before this one: its policy says whose it
+    was.
+    """
+    made_for = section(network_policy["metadata"], "labels").get(LABEL_SANDBOX_UID)
+    if made_for is None or made_for == uid:
+        return False
+    return bool(store.pods.owned_by(namespace=key_of(network_policy).namespace, uid=made_for))
 
 
 def _offer(store: Store, sandbox: Sandbox, pools: Pools, *, wanted: bool) -> Offer | None:

@@ -12,14 +12,14 @@ from typing import ClassVar
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, precondition
-from sandpod_crds.names import ANNOTATION_WAKE, CHILD_LABELS
+from sandpod_crds.names import ANNOTATION_WAKE, CHILD_LABELS, LABEL_SANDBOX_UID
 from sandpod_operator.objects import Json, controller, entries, section, uid_of
+from sandpod_operator.refusals import is_labelled
 
 from tests.support.operator_machine import OURS, PODS, Machine, happens
 from tests.support.operator_node import crash_it, evict_it, kill_it, silence_it
 from tests.support.operator_scenarios import TEMPLATE_PATH, children, exposed_hosts, hosts
-from tests.support.operator_world import CLAIMS_PATH, new_sandbox
-from tests.support.pool_world import POOL_PATH
+from tests.support.operator_world import new_sandbox
 
 LONG = os.environ.get("HYPOTHESIS_PROFILE") == "long"
 HOUR = 3600.0
@@ -232,14 +232,14 @@ class Lifecycle(Machine):
         exposed = [host for sandbox in self.sandboxes.values() for host in exposed_hosts(sandbox)]
         assert hosts(world) == sorted(exposed)
         there = {uid_of(obj) for obj in world.api.objects.values()}
-        for path, obj in world.api.objects.items():
+        for obj in world.api.objects.values():
             owner = controller(obj["metadata"])
             assert not owner or owner["uid"] in there, children(world)
-            # What is to outlive its sandbox, belongs to nobody.
-            kept = path.startswith(CLAIMS_PATH) or obj["kind"] not in ("Pod", "NetworkPolicy")
-            # A wall whose owner somebody has taken off is mended at the next start, or goes with its sandbox.
-            asleep = f"{OURS}/{obj['metadata']['name'].removesuffix('-sandbox')}" in self.sandboxes
-            assert owner or kept or asleep or POOL_PATH in world.api.objects, children(world)
+            assert owner or obj["kind"] != "Pod", children(world)
+            # The wall of an earlier sandbox becomes the next one's at its start.
+            its_sandbox = f"{OURS}/{obj['metadata']['name'].removesuffix('-sandbox')}"
+            wall = obj["kind"] == "NetworkPolicy" and LABEL_SANDBOX_UID in section(obj["metadata"], "labels")
+            assert not wall or its_sandbox in self.sandboxes, children(world)
 
     def _start_all_anew(self) -> None:
         """What waits for the next start is so then."""
@@ -265,8 +265,8 @@ class Lifecycle(Machine):
         return [
             path
             for path, obj in self.world.api.objects.items()
-            if controller(obj["metadata"]).get("kind") == "Sandbox"
-            and CHILD_LABELS.items() <= section(obj["metadata"], "labels").items()
+            if is_labelled(obj)
+            and (obj["kind"] == "NetworkPolicy" or controller(obj["metadata"]).get("kind") == "Sandbox")
             and (obj["kind"] != "Pod" or self._is_named(obj))
         ]
 

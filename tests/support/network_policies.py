@@ -3,7 +3,7 @@
 from typing import Any
 
 from sandpod_crds.models import Network
-from sandpod_crds.names import API_VERSION, SANDBOX_KIND, child_labels
+from sandpod_crds.names import child_labels
 from sandpod_operator.resources.network_policy import build_network_policy, policy_name
 from sandpod_operator.settings import Installation, RuntimeMount, Settings
 
@@ -42,7 +42,6 @@ def policy(
         None if network is None else Network.model_validate(network),
         name=policy_name(name),
         namespace=namespace,
-        owner={"apiVersion": API_VERSION, "kind": SANDBOX_KIND, "name": name, "uid": uid, "controller": True},
         selects_uid=uid,
         labels=child_labels(sandbox_name=name, sandbox_uid=uid, version=within.version),
         installation=within,

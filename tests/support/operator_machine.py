@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from sandpod_crds import durations
 from sandpod_crds.errors import ApiError, Conflict, Forbidden, Throttled, Unavailable
-from sandpod_crds.names import GROUP
+from sandpod_crds.names import GROUP, LABEL_NETWORK
 from sandpod_operator.objects import Json, controller, section, uid_of
+from sandpod_operator.refusals import is_labelled
 from sandpod_operator.times import parse_time
 
 from tests.support.operator_api import Killed
@@ -81,6 +82,8 @@ class Machine(RuleBasedStateMachine):
         self.put_back = 0
         # By the UID of their pod, those that it was given to.
         self.served: dict[str, set[str]] = {}
+        # By their UID: pods behind the wall that the present call is about.
+        self.walled: list[str] = []
         # What must never be, said by the call at which it was.
         self.wrong: list[str] = []
 
@@ -163,9 +166,9 @@ class Machine(RuleBasedStateMachine):
             if uid_of(pod) in world.silent or nobodys:
                 world.api.vanish(f"{PODS}/{pod['metadata']['name']}")
         for path, obj in list(world.api.objects.items()):
-            # Who has taken the owner off what its sandbox would have taken along removes it himself.
-            unowned = obj["kind"] == "NetworkPolicy" and not controller(obj["metadata"])
-            if unowned and f"{OURS}/{obj['metadata']['name'].removesuffix('-sandbox')}" not in self.sandboxes:
+            # Who has taken the labels off what would have gone after its sandbox removes it himself.
+            unseen = obj["kind"] == "NetworkPolicy" and not is_labelled(obj)
+            if unseen and f"{OURS}/{obj['metadata']['name'].removesuffix('-sandbox')}" not in self.sandboxes:
                 world.api.vanish(path)
         world.kubelet, world.has_volumes = run_it, True
         for uid in self.bound_runtimes():
@@ -236,12 +239,14 @@ class Machine(RuleBasedStateMachine):
 
     def _before(self, number: int, call: str) -> None:
         self._judge_deletion(call)
+        self.walled = self._behind(call)
         if self.full and call.startswith("POST") and call.endswith(("/pods", "/persistentvolumeclaims")):
             raise Forbidden(403, "Forbidden", f"{call}: exceeded quota: small")
         self.traps.get("before", _nothing)(number, call)
 
     def _after(self, number: int, call: str) -> None:
         self._judge_starts(call)
+        self._judge_walls(call)
         self.traps.get("after", _nothing)(number, call)
 
     def _judge_deletion(self, call: str) -> None:
@@ -269,6 +274,21 @@ class Machine(RuleBasedStateMachine):
                 continue
             if self.forbidden(sandbox):
                 self.wrong.append(f"{call} against a policy")
+
+    def _behind(self, call: str) -> list[str]:
+        """The UIDs of the pods behind the wall that this call is to change or take down."""
+        verb, _, path = call.partition(" ")
+        wall = self.world.api.objects.get(path)
+        if wall is None or wall["kind"] != "NetworkPolicy" or verb not in ("PATCH", "DELETE"):
+            return []
+        return [uid_of(pod) for pod in self.pods if _is_behind(pod, wall)]
+
+    def _judge_walls(self, call: str) -> None:
+        walls = [obj for obj in self.world.api.objects.values() if obj["kind"] == "NetworkPolicy"]
+        for pod in self.pods:
+            let_out = uid_of(pod) in self.walled and not any(_is_behind(pod, wall) for wall in walls)
+            if let_out and not self.world.blind:
+                self.wrong.append(f"{call} lets {pod['metadata']['name']} out of its wall")
 
     def _works(self, pod: Json) -> bool:
         runtime = self.world.runtimes.get(uid_of(pod))
@@ -298,6 +318,11 @@ class Machine(RuleBasedStateMachine):
                 raise error
 
         self.traps[moment] = spring
+
+
+def _is_behind(pod: Json, wall: Json) -> bool:
+    selected = section(section(wall["spec"], "podSelector"), "matchLabels").get(LABEL_NETWORK)
+    return section(pod["metadata"], "labels").get(LABEL_NETWORK) == selected is not None
 
 
 def _stays(pod: Json) -> bool:

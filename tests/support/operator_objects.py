@@ -264,7 +264,9 @@ def situation(
     if model is None or not fenced:
         return found
     case = Case(found, model, now=NOW, installation=INSTALLATION)
-    return replace(found, network_policy=wanted_policy(case))
+    policy = wanted_policy(case)
+    there: Json = {**policy, "metadata": {**policy["metadata"], "uid": "wall"}}
+    return replace(found, network_policy=there)
 
 
 def stranger(**metadata: Any) -> Json:

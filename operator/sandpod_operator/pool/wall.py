@@ -10,12 +10,12 @@ from dataclasses import dataclass
 
 from sandpod_crds.models import SandboxPool
 from sandpod_crds.models.network import Network
-from sandpod_crds.names import ANNOTATION_HASH, LABEL_NETWORK
+from sandpod_crds.names import LABEL_NETWORK
 
 from ..objects import Json, controller, digest, section
 from ..pods import ANNOTATION_POOL
 from ..refusals import is_labelled
-from ..resources.network_policy import build_network_policy, policy_hash, pool_policy_name
+from ..resources.network_policy import build_network_policy, pool_policy_name
 from ..settings import Installation
 
 
@@ -42,16 +42,11 @@ def build_wall(
         network,
         name=pool_policy_name(behind),
         namespace=pool.metadata.namespace,
-        owner=Json(),
         selects_uid=behind,
         labels={**labels, LABEL_NETWORK: behind},
         installation=installation,
     )
-    policy["metadata"]["ownerReferences"] = []
-    policy["metadata"]["annotations"] = {
-        ANNOTATION_HASH: policy_hash(policy),
-        ANNOTATION_POOL: pool.metadata.name,
-    }
+    policy["metadata"]["annotations"][ANNOTATION_POOL] = pool.metadata.name
     return policy
 
 

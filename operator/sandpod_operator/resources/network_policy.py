@@ -17,7 +17,7 @@ from sandpod_crds.names import (
     LABEL_VERSION,
 )
 
-from ..objects import Json, digest, entries, section
+from ..objects import Json, controller, digest, section
 from ..settings import Dns, Installation, Range
 
 # Every namespace carries its own name here; the API server sees to it.
@@ -54,22 +54,20 @@ def build_network_policy(
     *,
     name: str,
     namespace: str,
-    owner: Json,
     selects_uid: str,
     labels: Mapping[str, str],
     installation: Installation,
 ) -> Json:
-    """`selects_uid` is the sandbox's or the pool's, that its pods carry in LABEL_NETWORK."""
+    """`selects_uid` is the sandbox's or the pool's, that its pods carry in LABEL_NETWORK.
+
+    It has no owner: with one, the garbage collector would take it away at once, from around a pod that
+    has all its grace period before it. The operator takes it away when nobody is behind it any more.
+    """
     # No field is left to the API server's defaults, and nothing is empty: what it stores is what stands here.
     policy: Json = {
         "apiVersion": "networking.k8s.io/v1",
         "kind": "NetworkPolicy",
-        "metadata": {
-            "name": name,
-            "namespace": namespace,
-            "labels": dict(labels),
-            "ownerReferences": [owner],
-        },
+        "metadata": {"name": name, "namespace": namespace, "labels": dict(labels), "ownerReferences": []},
         "spec": {
             "podSelector": {"matchLabels": {LABEL_NETWORK: selects_uid}},
             "policyTypes": ["Ingress", "Egress"],
@@ -85,7 +83,7 @@ def policy_hash(policy: Json) -> str:
     """Of all that we say in it, but for the version: an operator's upgrade rewrites no policy."""
     metadata = policy["metadata"]
     labels = {key: value for key, value in metadata["labels"].items() if key != LABEL_VERSION}
-    return digest([labels, metadata["ownerReferences"], policy["spec"]])
+    return digest([labels, policy["spec"]])
 
 
 def is_as_wanted(found: Json, wanted: Json) -> bool:
@@ -97,7 +95,7 @@ def is_as_wanted(found: Json, wanted: Json) -> bool:
         # it is of.
         ours["annotations"].items() <= section(theirs, "annotations").items()
         and labels.items() <= section(theirs, "labels").items()
-        and all(owner in entries(theirs, "ownerReferences") for owner in ours["ownerReferences"])
+        and not controller(theirs)
         and found.get("spec") == wanted["spec"]
     )
 

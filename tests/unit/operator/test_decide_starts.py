@@ -129,6 +129,7 @@ OWNERSHIP = {
     ),
     "nothing starts for a sandbox that is being deleted": Row(
         situation(sandbox(deletionTimestamp=at(0))),
+        writes=["delete networkpolicies"],
     ),
 }
 

@@ -65,18 +65,6 @@ async def test_its_wall_goes_after_its_pod_and_its_files_stay() -> None:
     assert kinds(world) == ["PersistentVolumeClaim"]
 
 
-async def test_a_wall_that_belongs_to_somebody_is_left_to_the_garbage_collector() -> None:
-    world = World()
-    await create(world)
-    world.api.calls.clear()
-
-    world.api.vanish(SANDBOX_PATH)
-    await world.wait(60)
-
-    assert kinds(world) == []
-    assert not [call for call in world.api.calls if "networkpolicies" in call]
-
-
 async def test_a_policy_that_only_bears_its_name_is_somebody_elses() -> None:
     world = World()
     labels = {"app.kubernetes.io/managed-by": "sandpod", "app.kubernetes.io/instance": "box"}
