@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Final, TextIO
 
+from .errors import Refusal
+
 _TRACEPARENT: Final = re.compile(r"00-(?!0{32})([0-9a-f]{32})-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}")
 # Written when the client was gone before it could be told anything; nginx's word for it.
 CLIENT_GONE: Final = 499
@@ -36,6 +38,8 @@ class Exchange:
     status: int = 0
     # Why the gateway refused it; empty when the answer is the runtime's.
     reason: str = ""
+    # The kind of that refusal
+    refusal: str = ""
     # Seconds that it stood still until its sandbox could take it
     waited: float = 0.0
     # Sent once more, to the next pod, because the one before was going to sleep
@@ -46,6 +50,10 @@ class Exchange:
     moved: int = 0
     # Whether the client's connection may serve another request after this one
     keep_alive: bool = True
+
+    def refused(self, refusal: Refusal, *, reason: str = "") -> None:
+        """The gateway itself answers. `reason` is for the log, where the refusal's own words are not."""
+        self.reason, self.refusal = reason or refusal.message, type(refusal).__name__
 
 
 class Audit:

@@ -66,16 +66,19 @@ class Door:
         try:
             return await self._serve(request, exchange)
         except Refusal as refusal:
-            exchange.reason = refusal.message
+            exchange.refused(refusal)
             return refuse(refusal)
         except Exception:
             log.exception("request %s failed", exchange.traceparent)
-            exchange.reason = "InternalError"
-            return refuse(Failed())
+            failed = Failed()
+            exchange.refused(failed, reason=failed.reason)
+            return refuse(failed)
 
     def _record(self, exchange: Exchange) -> None:
         seconds = (exchange.answered or perf_counter()) - exchange.started
         self._metrics.request(door=self._name, code=exchange.status, seconds=seconds)
+        if exchange.refusal:
+            self._metrics.refusal(door=self._name, code=exchange.status, reason=exchange.refusal)
         # A verb is there as soon as it is known what somebody wants with sandboxes.
         if exchange.sandbox or exchange.verb or exchange.status in _ALWAYS_AUDITED:
             self._audit.record(exchange)

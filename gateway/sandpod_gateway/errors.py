@@ -81,6 +81,10 @@ class BrokenOff(Refusal):
     reason = "BadGateway"
 
 
+class ProgramBrokeOff(BrokenOff):
+    """Not the runtime but a program of the user's, which may do as it likes."""
+
+
 class NotReady(Refusal):
     """Nothing has been done; the same request may succeed in a moment."""
 

@@ -45,6 +45,7 @@ class Histogram:
 
 _COUNTERS: Final = {
     "requests_total": "Requests by the status of their answer.",
+    "refusals_total": "Requests that the gateway itself answered with an error, by what kept it.",
     "requests_malformed_total": "Requests that HAProxy refused to read.",
     "audit_lines_lost_total": "Lines of HAProxy's audit log that nobody took fast enough.",
     "wakes_requested_total": "Wakes that were asked for by the annotation.",
@@ -79,6 +80,10 @@ class Metrics:
         """`seconds` until the answer's head: a stream's length says nothing about the gateway."""
         self.count("requests_total", door=door, code=str(code))
         self.observe("request_duration_seconds", seconds, door=door)
+
+    def refusal(self, *, door: str, code: int, reason: str) -> None:
+        """Beside `request`: what programs in sandboxes answer is theirs, whatever code it has."""
+        self.count("refusals_total", door=door, code=str(code), reason=reason)
 
     def text(self) -> str:
         lines: list[str] = []

@@ -76,7 +76,7 @@ class Previews:
         try:
             return await self._serve(request, host, exchange, scheme=scheme)
         except Refusal as refusal:
-            exchange.reason = refusal.message
+            exchange.refused(refusal)
             return pages.show(pages.page_of(refusal), request)
 
     async def _serve(

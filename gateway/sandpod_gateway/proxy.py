@@ -17,7 +17,7 @@ from aiohttp.streams import StreamReader
 from . import headers
 from .addresses import Address
 from .audit import Exchange
-from .errors import BadRequest, BrokenOff, NobodyListens, PodLeaving, Stale, Unreachable
+from .errors import BadRequest, BrokenOff, NobodyListens, PodLeaving, ProgramBrokeOff, Stale, Unreachable
 from .leases import ATTEMPTS, Leases
 from .pool import Lease, Pool
 from .relay import Relay
@@ -110,6 +110,8 @@ class Proxy:
             if await self.is_awake(order.runtime):
                 raise NobodyListens(f"nothing listens on port {address[1]} in the sandbox") from error
             raise
+        except BrokenOff as error:
+            raise ProgramBrokeOff(error.message) from error
 
     async def _leased(self, body: Body, order: Order, exchange: Exchange) -> web.StreamResponse:
         for attempt in range(ATTEMPTS):
