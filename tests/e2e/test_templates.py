@@ -5,12 +5,26 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.support.cluster import Json, apply, get, kubectl
+from tests.support.cluster import Json, apply, get, kubectl, upgrade
 from tests.support.sandboxes import Sandboxes
 from tests.support.waiting import eventually
 from tests.support.writes import operator_writes
 
 SMALL: Json = {"requests": {"cpu": "10m", "memory": "32Mi", "ephemeral-storage": "16Mi"}}
+
+# It refers to what `keys_and_colors` makes, and its program shows what that sees of it.
+REFERRING: Json = {
+    "env": [{"name": "TOKEN", "valueFrom": {"secretKeyRef": {"name": "keys", "key": "token"}}}],
+    "envFrom": [{"configMapRef": {"name": "colors"}}],
+    "processes": [
+        {
+            "name": "web",
+            "command": "cd /tmp && echo $TOKEN $COLOR >seen && exec python3 -m http.server 8000",
+            "port": 8000,
+        }
+    ],
+}
+ASK_THE_PROGRAM = "curl -sf --retry 20 --retry-connrefused --retry-delay 1 localhost:8000/seen"
 
 
 def template(namespace: str, name: str = "python", **spec: object) -> None:
@@ -51,6 +65,35 @@ def priority_class(namespace: str) -> Iterator[str]:
     )
     yield namespace
     kubectl("delete", "priorityclass", namespace)
+
+
+@pytest.fixture
+def keys_and_colors(namespace: str) -> None:
+    """A Secret and a ConfigMap."""
+    secret: Json = {"kind": "Secret", "stringData": {"token": "s3cret"}}
+    config: Json = {"kind": "ConfigMap", "data": {"COLOR": "blue"}}
+    for name, content in (("keys", secret), ("colors", config)):
+        apply({"apiVersion": "v1", "metadata": {"name": name, "namespace": namespace}, **content})
+
+
+@pytest.fixture
+def operator_may_read(namespace: str) -> Iterator[None]:
+    """Secrets and ConfigMaps of the test's namespace."""
+    try:
+        upgrade("--set", f"pools.readSecrets={{{namespace}}}")
+        yield
+    finally:
+        upgrade()
+
+
+def the_only_pod(namespace: str) -> Json:
+    (pod,) = get("pods", "-n", namespace)["items"]
+    return pod
+
+
+def started(pod: Json) -> tuple[str, list[str]]:
+    """What would be another one after any new start."""
+    return pod["metadata"]["uid"], [each["containerID"] for each in pod["status"]["containerStatuses"]]
 
 
 def test_a_sandbox_takes_from_its_template_what_it_does_not_say(
@@ -102,6 +145,45 @@ def test_a_sandbox_takes_a_warm_pod_with_its_own_environment(sandbox: Sandboxes)
     assert box.pod()["metadata"]["ownerReferences"][0]["kind"] == "Sandbox"
     # The pool has another one instead, once its status is not the one from before the claim.
     eventually(lambda: filled(sandbox.namespace, 2)["claimed"] == 1)
+
+
+def test_a_warm_pod_gets_secrets_and_starts_programs_where_the_operator_may_read_secrets(
+    sandbox: Sandboxes, keys_and_colors: None, operator_may_read: None
+) -> None:
+    template(sandbox.namespace)
+    pool(sandbox.namespace, replicas=1)
+    filled(sandbox.namespace, 1)
+    warm = started(the_only_pod(sandbox.namespace))
+
+    box = sandbox(poolRef={"name": "warm"}, **REFERRING).wait()
+
+    assert box.status()["pool"] == "warm"
+    assert box.output("echo $TOKEN $COLOR") == "s3cret blue"
+    assert box.output(ASK_THE_PROGRAM) == "s3cret blue"
+    pod = box.pod()
+    assert started(pod) == warm
+    # The runtime got it, and nobody wrote it down.
+    assert "s3cret" not in json.dumps([pod, box.get()])
+
+
+def test_where_the_operator_may_read_no_secrets_who_needs_them_starts_cold_and_is_told(
+    sandbox: Sandboxes, keys_and_colors: None
+) -> None:
+    template(sandbox.namespace)
+    pool(sandbox.namespace, replicas=1)
+    filled(sandbox.namespace, 1)
+    warm = the_only_pod(sandbox.namespace)
+
+    box = sandbox(poolRef={"name": "warm"}, **REFERRING).wait()
+
+    assert "pools.readSecrets" in box.told("SecretsWithheld")
+    assert "pool" not in box.status()
+    assert box.output("echo $TOKEN $COLOR") == "s3cret blue"
+    assert box.output(ASK_THE_PROGRAM) == "s3cret blue"
+    # It still waits for somebody.
+    left = get("pod", warm["metadata"]["name"], "-n", sandbox.namespace)
+    assert started(left) == started(warm)
+    assert left["metadata"]["ownerReferences"][0]["kind"] == "SandboxPool"
 
 
 @pytest.mark.parametrize("spec", [{}, {"workspace": {"size": "1Gi"}}])
