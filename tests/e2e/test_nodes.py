@@ -3,6 +3,7 @@
 On a cluster of two nodes of its own. Sandboxes begin on the worker, which is the node that things happen to.
 """
 
+import json
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -10,7 +11,7 @@ from dataclasses import dataclass
 import pytest
 
 from tests.support.aftermath import nothing_doubled_nothing_left
-from tests.support.cluster import Json, get, kubectl
+from tests.support.cluster import Json, apply, get, kubectl, proxy_path
 from tests.support.sandboxes import Sandbox, Sandboxes
 from tests.support.two_nodes import (
     KEEPER,
@@ -90,6 +91,52 @@ def test_a_drain_waits_for_those_who_work_and_moves_the_others_with_their_files(
             box.apply(sleepAfter="1h")
             assert box.wake().output("hostname") == box.name
             assert node_of(box) == KEEPER
+    nothing_doubled_nothing_left(sandbox)
+
+
+@pytest.fixture
+def drains_wait_for_nobody(namespace: str) -> None:
+    """The namespace's people have put a budget of their own where ours would be."""
+    budget: Json = {
+        "apiVersion": "policy/v1",
+        "kind": "PodDisruptionBudget",
+        "metadata": {"name": "sandpod-sandboxes", "namespace": namespace},
+        "spec": {"minAvailable": 0, "selector": {}},
+    }
+    apply(budget)
+
+
+def seconds_without_work(box: Sandbox) -> float:
+    """Of one that would sleep after an hour of them, by its own clock. To ask is no work."""
+    path = proxy_path(namespace=box.namespace, name=box.name, path="api/lifecycle")
+    return 3600 - json.loads(kubectl("get", "--raw", path).stdout).get("secondsLeft", 3600)
+
+
+def test_a_drain_that_does_not_wait_puts_to_sleep_whom_nobody_works_in(
+    drains_wait_for_nobody: None, sandbox: Sandboxes
+) -> None:
+    files = volume("files", namespace=sandbox.namespace)
+    with cordoned(KEEPER):
+        quiet = sandbox("quiet", sleepAfter="1h", workspace=files).wait(timeout=SLOW)
+        busy = sandbox("busy", sleepAfter="1h").wait(timeout=SLOW)
+        for box in (quiet, busy):
+            assert node_of(box) == WORKER
+    quiet.exec("sh", "-c", "echo kept > /workspace/f")
+    # A minute counts as quiet; times are told in whole seconds.
+    eventually(lambda: seconds_without_work(quiet) > 62, timeout=SLOW, every=1)
+    busy.exec("true")
+
+    with cordoned(WORKER):
+        assert drain(WORKER, seconds=60)[0]
+        assert quiet.falls_asleep(timeout=SLOW)["sleepReason"] == "Node"
+        assert "nobody worked in it" in quiet.condition()["message"]
+        comes_back_on(KEEPER, busy)
+        # Nobody has asked for it yet.
+        assert quiet.status()["phase"] == "Asleep"
+
+        assert quiet.output("cat /workspace/f") == "kept"
+        assert node_of(quiet) == KEEPER
+    assert "restarts" not in quiet.status()
     nothing_doubled_nothing_left(sandbox)
 
 
