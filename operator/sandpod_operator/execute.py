@@ -10,7 +10,7 @@ from sandpod_crds.errors import ApiError, Conflict, Forbidden, NotFound
 from sandpod_crds.models import Sandbox, SandboxStatus
 
 from .cluster import STRICT, Cluster
-from .kinds import INGRESS, POD, SANDBOX, Kind
+from .kinds import INGRESS, POD, Kind
 from .metrics import Metrics
 from .objects import Json, controller, section
 from .observations import Key
@@ -182,8 +182,10 @@ class Executor:
             written = await self._cluster.patch(paths.sandboxes(key.namespace, key.name, "status"), body)
         except NotFound:
             # To wait for the watch, which may say it much later, would be to make again and again for a
-            # sandbox that is gone what the garbage collector takes away.
-            self._store.deleted(SANDBOX, key, uid=sandbox.metadata.uid)
+            # sandbox that is gone what the garbage collector takes away. But its pod goes with it, in which
+            # somebody may work: a proxy that knows no path for a moment must not be enough.
+            if await self._second_look.is_there(sandbox, key=key):
+                raise
             return False
         self._store.sandboxes.learn(written)
         self._metrics.progress.record(sandbox, status, now=self._now())

@@ -147,9 +147,11 @@ class Resync:
         listed: set[_Object] = set()
         for kind in KINDS:
             query = {"labelSelector": kind.selector} if kind.selector is not None else None
+            deleted = self._store.cache(kind).deletions()
             answer = await self._cluster.list(kind.path(), query=query, metadata_only=True)
             objects = [_Object(kind, key_of(o), uid_of(o), version_of(o)) for o in answer["items"]]
             phantoms += self._phantoms(kind, alive={o.uid for o in objects}, version=version_of(answer))
+            await self._take_back([each for each in objects if each.uid in deleted])
             listed.update(objects)
         now = self._clock()
         owed = {each for each in listed if not self._arrived(each)}
@@ -161,6 +163,17 @@ class Resync:
         self._first_has_come()
         return phantoms
 
+    async def _take_back(self, alive: list[_Object]) -> None:
+        """What we believed deleted before the list was made. The watch has brought it long ago."""
+        for kind, key, uid, _ in alive:
+            try:
+                found = await self._cluster.get(kind.path(key.namespace or None, key.name))
+            except NotFound:
+                continue
+            if uid_of(found) == uid and self._store.cache(kind).observe(found):
+                log.warning("%s %s is there and we believed it gone", kind.plural, key)
+                self._look_at_all_concerned(kind, found)
+
     def drop(self, phantoms: list[_Object]) -> None:
         for kind, key, uid, version in phantoms:
             known = self._store.cache(kind).get(key)
@@ -169,10 +182,13 @@ class Resync:
                 continue
             log.warning("%s %s is gone and the watch did not say so", kind.plural, key)
             self._store.deleted(kind, key, uid=uid)
-            for sandbox in self._store.concerned(kind, known):
-                self._queue.add(sandbox)
-            for pool in concerned(kind, known, self._store):
-                self._pool_queue.add(pool)
+            self._look_at_all_concerned(kind, known)
+
+    def _look_at_all_concerned(self, kind: Kind, obj: Json) -> None:
+        for sandbox in self._store.concerned(kind, obj):
+            self._queue.add(sandbox)
+        for pool in concerned(kind, obj, self._store):
+            self._pool_queue.add(pool)
 
     async def _try_compare(self) -> list[_Object]:
         try:

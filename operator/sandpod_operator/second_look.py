@@ -9,7 +9,7 @@ from datetime import datetime
 from sandpod_crds import paths
 from sandpod_crds.errors import ApiError, NotFound
 from sandpod_crds.models import Sandbox, SandboxStatus
-from sandpod_crds.names import CHILD_LABELS, LABEL_NETWORK
+from sandpod_crds.names import ANNOTATION_HASH, CHILD_LABELS, LABEL_NETWORK
 
 from .cluster import Cluster
 from .kinds import CLAIM, INGRESS, NETWORK_POLICY, POD, SANDBOX, Kind
@@ -54,8 +54,11 @@ class SecondLook:
         path = kind.path(*key_of(body))
         try:
             found = await self._cluster.get(path)
-            if _made_for(found) == sandbox.metadata.uid:
+            if owner_uid(found) == sandbox.metadata.uid:
                 found = await self._watched(kind, found, labels=body["metadata"]["labels"])
+            elif _is_a_wall(found):
+                # Whose it was, its other labels say.
+                found = await self._watched(kind, found, labels=CHILD_LABELS)
         except NotFound:
             return
         if kind is INGRESS:
@@ -115,8 +118,9 @@ class SecondLook:
         return await self._cluster.patch(kind.path(*key_of(found)), body)
 
 
-def _made_for(found: Json) -> str | None:
-    """The UID of the sandbox that it is of, whatever has become of its labels."""
-    # A NetworkPolicy, which has no owner, is of whoever is behind it.
-    behind = section(section(section(found, "spec"), "podSelector"), "matchLabels").get(LABEL_NETWORK)
-    return owner_uid(found) or behind
+def _is_a_wall(found: Json) -> bool:
+    """A NetworkPolicy of ours, which has no owner, whatever has become of its labels."""
+    selected = section(section(section(found, "spec"), "podSelector"), "matchLabels")
+    metadata = found["metadata"]
+    ours = LABEL_NETWORK in selected and ANNOTATION_HASH in section(metadata, "annotations")
+    return ours and not controller(metadata)

@@ -114,6 +114,10 @@ class Cache:
     def knows_deleted(self, uid: str) -> bool:
         return uid in self._deleted
 
+    def deletions(self) -> frozenset[str]:
+        """The UIDs of what was deleted lately."""
+        return frozenset(self._deleted)
+
     def _put(self, obj: Json) -> bool:
         key = key_of(obj)
         known = self._objects.get(key)

@@ -70,6 +70,8 @@ class World:
         self.blind = False
         # A watch has begun anew, and it is time to see what it did not tell.
         self._relisted = False
+        # That time is about to come.
+        self._compares = False
         # What the node makes of a pod that it finds; a test may put anything here.
         self.kubelet: Callable[[World, Json], None] = run_it
         # Volumes are made and grow as soon as somebody asks for it.
@@ -259,9 +261,12 @@ class World:
 
     def _compare_later(self) -> None:
         def due() -> None:
-            self._relisted = True
+            self._relisted, self._compares = True, False
 
-        self.clock.call_at(self.clock.time() + RELISTED, due)
+        # Also after several such events: one look is enough for all of them.
+        if not self._compares:
+            self._compares = True
+            self.clock.call_at(self.clock.time() + RELISTED, due)
 
     def _listed(self, kind: Kind) -> list[Json]:
         return [obj for obj in self.api.listing(f"/{kind.plural}")["items"] if watched(kind, obj)]

@@ -9,6 +9,7 @@ from sandpod_crds.errors import Unavailable
 from sandpod_operator.health import LONGEST_BEHIND, Health
 from sandpod_operator.kinds import KINDS
 from sandpod_operator.metrics import Metrics
+from sandpod_operator.objects import uid_of
 from sandpod_operator.observations import Key
 from sandpod_operator.resync import GRACE, Resync
 from sandpod_operator.store import Store
@@ -251,6 +252,18 @@ async def test_an_object_that_was_written_after_the_list_stays() -> None:
     office.resync.drop(phantoms)
 
     assert office.store.pods.get(KEY) is not None
+
+
+async def test_an_object_that_was_wrongly_believed_gone_is_taken_back() -> None:
+    office = Office()
+    office.store.sandboxes.observe(office.api.put(SANDBOX_PATH, new_sandbox()))
+    uid = uid_of(office.api.objects[SANDBOX_PATH])
+    office.store.sandbox_deleted(KEY, uid=uid)
+
+    await office.resync.compare()
+
+    assert office.store.sandboxes.get(KEY) is not None
+    assert await office.queue.get() == KEY
 
 
 async def test_a_late_word_about_an_object_that_is_gone_does_not_keep_it() -> None:

@@ -1,6 +1,6 @@
 """A pod that is told to end has half a minute for it, and works behind its NetworkPolicy until it has."""
 
-from sandpod_crds.names import LABEL_NETWORK
+from sandpod_crds.names import LABEL_MANAGED_BY, LABEL_NETWORK
 from sandpod_operator.objects import Json, uid_of
 
 from tests.support.operator_scenarios import create
@@ -55,6 +55,22 @@ async def test_what_was_deleted_while_the_operator_was_down_is_found_when_it_sta
     await world.settle()
 
     assert WALL_PATH not in world.api.objects
+
+
+async def test_one_that_lost_its_labels_serves_the_next_sandbox_of_the_name() -> None:
+    world = World()
+    await create(world, CLOSED)
+    world.api.change(SANDBOX_PATH, {"spec": {"paused": True}})
+    await world.wait(60)
+    world.api.change(WALL_PATH, {"metadata": {"labels": {LABEL_MANAGED_BY: None}}})
+    world.api.vanish(SANDBOX_PATH)
+    await world.wait(60)
+
+    await create(world, CLOSED)
+
+    assert world.ready() == ("Running", "True", "RuntimeAnswers")
+    behind = world.api.objects[WALL_PATH]["spec"]["podSelector"]["matchLabels"][LABEL_NETWORK]
+    assert behind == uid_of(world.sandbox)
 
 
 async def test_a_sandbox_of_the_same_name_does_not_take_the_wall_from_around_the_earlier_ones_pod() -> None:
