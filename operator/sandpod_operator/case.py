@@ -9,7 +9,7 @@ from functools import cached_property
 from sandpod_crds.models import PortStatus, Sandbox
 from sandpod_crds.names import ANNOTATION_WAKE, ConditionType
 
-from .conditions import Verdict, honored
+from .conditions import Verdict, honored, verdict
 from .errors import BadPodTemplate
 from .exposure import exposed_ports, preview_verdict
 from .isolation import isolation_of_pod, isolation_verdict
@@ -235,7 +235,11 @@ class Case(Questions):
         if found.reason in WORTH_AN_EVENT and is_news and not told:
             self._notices.append(Notice(tone=Tone.WARNING, reason=found.reason.value, message=found.message))
         yield found
-        of_pod = isolation_of_pod(self.spec, isolation=self.draft.isolation)
+        refusal = self.refusal_of(NETWORK_POLICY)
+        if refusal is not None and self.pod is not None:
+            of_pod = verdict(ConditionType.ISOLATED, False, refusal.reason, refusal.message, names=self.names)
+        else:
+            of_pod = isolation_of_pod(self.spec, isolation=self.draft.isolation)
         earlier = before.get(ConditionType.ISOLATED)
         yield isolation_verdict(of_pod, enforcement=self._enforcement, said=earlier)
 

@@ -35,7 +35,8 @@ def holder_of_claim(store: Store, sandbox: Sandbox) -> str | None:
     # Whoever has been let in comes first: another's pod may be the older one and be seen much later. Of two
     # that were made at once, each sandbox finds the same one first: one goes on, and not both or none.
     at_work.sort(key=lambda pod: not _is_let_in(pod, store))
-    if at_work and owner_uid(at_work[0]) == metadata.uid:
+    # Also when somebody has taken the owner off its pod.
+    if at_work and (owner_uid(at_work[0]) == metadata.uid or uid_of(at_work[0]) == status.pod_uid):
         return None
     claim = store.claims.get(Key(metadata.namespace, name)) if named is not None else None
     user = _owner(claim, sandbox) or _user(store, claim, sandbox) if claim is not None else None

@@ -276,10 +276,10 @@ def _news(case: Case) -> Ask | None:
 
 PHASES: tuple[Callable[[Case], Plan | None], ...] = (
     end_in_time,
-    take_it_back,
     keep_one_pod,
     let_the_old_pod_go,
     bury_the_pod,
+    take_it_back,
     tend_the_workspace,
     stay_asleep,
     know_the_spec,

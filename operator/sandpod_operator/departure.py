@@ -55,17 +55,12 @@ def keep_one_pod(case: Case) -> Plan | None:
 
 
 def take_it_back(case: Case) -> Plan | None:
-    """Somebody has taken the owner off its pod, which would be nobody's and outlive its sandbox."""
-    pod, refusal = case.ownerless, case.refusal_of_labels
-    if pod is None:
+    """Somebody has taken the owner off its pod, which would outlive its sandbox. Where it may not be had
+    back, the pod goes on, sleeps and ends as any other.
+    """
+    pod = case.pod
+    if pod is None or pod.owner_uid is not None or case.refusal_of_labels is not None:
         return None
-    if refusal is not None and case.spec.paused:
-        # To delete it, nobody has to own it.
-        case.sleep(Reason.PAUSED)
-        return case.settle(remove=removal(pod))
-    if refusal is not None:
-        # Until it may be owned again, it goes on. A status that forgot it would be its end as this sandbox's.
-        return case.settle(look_again_at=refusal.retry_at)
     metadata: Json = {"uid": pod.uid, "ownerReferences": [case.owner]}
     return case.write(Write(verb=Verb.PATCH, kind=POD, name=pod.name, body={"metadata": metadata}))
 

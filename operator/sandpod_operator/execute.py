@@ -2,30 +2,28 @@
 
 import logging
 from collections.abc import Callable
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Protocol
 
 from sandpod_crds import paths
-from sandpod_crds.errors import ApiError, Conflict, Forbidden, NotFound
+from sandpod_crds.errors import ApiError, Conflict, NotFound
 from sandpod_crds.models import Sandbox, SandboxStatus
 
 from .cluster import STRICT, Cluster
-from .kinds import INGRESS, POD, Kind
+from .kinds import INGRESS, POD, POD_LABELS, Kind
 from .metrics import Metrics
-from .objects import Json, controller, section
-from .observations import Key
-from .plan import Ask, Notice, Plan, Removal, Verb, Write
+from .objects import Json, key_of, section
+from .observations import Key, Refusal
+from .plan import Ask, Notice, Plan, Removal, Tone, Verb, Write
 from .pool.pools import Pools
-from .refusals import refusal, subject_of
+from .reasons import Reason, names_of, sentence
+from .refusals import make_refusal, refusal, subject_of
 from .second_look import SecondLook
 from .status import status_patch, summary
 from .store import Store
+from .undone import Undone
 
 log = logging.getLogger(__name__)
-
-# What was made no longer ago than this and is missing again has been taken away by somebody.
-SOON = timedelta(seconds=60)
-MOST_MADE = 10_000
 
 
 class Teller(Protocol):
@@ -55,9 +53,8 @@ class Executor:
         self._pools = pools
         self._metrics = metrics
         self._now = now
-        self._second_look = SecondLook(cluster=cluster, store=store, now=now)
-        # When a sandbox's object of a kind was last made
-        self._made: dict[tuple[str, Key], datetime] = {}
+        self._undone = Undone(now=now)
+        self._second_look = SecondLook(cluster=cluster, store=store, undone=self._undone, now=now)
 
     async def carry_out(self, plan: Plan, *, key: Key, sandbox: Sandbox | None) -> bool:
         """True when something was written, or refused, so that there may be more to decide."""
@@ -111,34 +108,40 @@ class Executor:
     async def _create(
         self, kind: Kind, body: Json, *, key: Key, sandbox: Sandbox, notice: Notice | None = None
     ) -> None:
+        where = key_of(body)
         # No garbage collector takes previews.
-        just_now = kind is not INGRESS and self._made_just_now(kind, key)
-        if just_now and not await self._second_look.is_there(sandbox, key=key):
+        vanished = kind is not INGRESS and self._undone.lately(kind.plural, where)
+        if vanished and not await self._second_look.is_there(sandbox, key=key):
             return
         try:
             created = await self._cluster.create(kind.path(body["metadata"]["namespace"]), body, query=STRICT)
         except Conflict as error:
             if not error.already_exists:
                 raise
-            await self._second_look.at_the_other(kind, body, key=key, sandbox=sandbox)
+            if await self._second_look.at_the_other(kind, body, key=key, sandbox=sandbox):
+                self._done(kind, body, matter=kind.plural, where=where, key=key, sandbox=sandbox)
         except ApiError as error:
             self._refuse(error, kind, matter=kind.plural, key=key, sandbox=sandbox)
         else:
-            self._store.drop_refusal(key, kind.plural)
             self._store.cache(kind).learn(created)
-            self._note_made(kind, key)
+            self._done(kind, body, matter=kind.plural, where=where, key=key, sandbox=sandbox)
             if notice is not None:
                 self._teller.tell(sandbox, notice)
 
-    def _made_just_now(self, kind: Kind, key: Key) -> bool:
-        made_at = self._made.get((kind.plural, key))
-        return made_at is not None and self._now() - made_at < SOON
-
-    def _note_made(self, kind: Kind, key: Key) -> None:
-        self._made.pop((kind.plural, key), None)
-        self._made[kind.plural, key] = self._now()
-        if len(self._made) > MOST_MADE:
-            del self._made[next(iter(self._made))]
+    def _done(self, kind: Kind, body: Json, *, matter: str, where: Key, key: Key, sandbox: Sandbox) -> None:
+        """It has been written, and is again if somebody undoes it: at once, and then ever later."""
+        if not self._undone.too_often(matter, where, body):
+            self._store.drop_refusal(key, matter)
+            return
+        refused = make_refusal(
+            Reason.UNDONE,
+            f"{kind.plural}/{where.name}",
+            subject=subject_of(kind, sandbox),
+            now=self._now(),
+            before=self._store.refusal(key, matter),
+        )
+        self._undone.put_off(matter, where, until=refused.retry_at)
+        self._put_refusal(refused, kind, matter=matter, key=key, sandbox=sandbox)
 
     async def _change(self, write: Write, *, key: Key, sandbox: Sandbox) -> None:
         where = _place(write, key)
@@ -154,24 +157,23 @@ class Executor:
         except ApiError as error:
             self._refuse(error, write.kind, matter=write.matter, key=key, sandbox=sandbox)
         else:
-            self._store.drop_refusal(key, write.matter)
             self._store.cache(write.kind).learn(written)
-            if "ownerReferences" in section(write.body, "metadata") and write.kind is POD:
-                self._see_whose_it_is(written, write, key=key, sandbox=sandbox)
-
-    def _see_whose_it_is(self, pod: Json, write: Write, *, key: Key, sandbox: Sandbox) -> None:
-        """An admission webhook may take its owner off again at once: not to be tried again and again."""
-        if not controller(pod["metadata"]):
-            error = Forbidden(403, "Forbidden", "its owner was taken off again at once")
-            self._refuse(error, POD, matter=write.matter, key=key, sandbox=sandbox)
+            self._done(write.kind, write.body, matter=write.matter, where=where, key=key, sandbox=sandbox)
 
     def _refuse(self, error: ApiError, kind: Kind, *, matter: str, key: Key, sandbox: Sandbox) -> None:
         before = self._store.refusal(key, matter)
         refused = refusal(error, subject=subject_of(kind, sandbox), now=self._now(), before=before)
         if refused is None:
             raise error
+        self._put_refusal(refused, kind, matter=matter, key=key, sandbox=sandbox)
+
+    def _put_refusal(self, refused: Refusal, kind: Kind, *, matter: str, key: Key, sandbox: Sandbox) -> None:
         self._metrics.refusals.add(resource=kind.plural, reason=refused.reason.value)
         self._store.put_refusal(key, refused, matter)
+        # Of a pod that is there no condition speaks; of what is undone, not as long as it stands.
+        if refused.tries == 1 and (matter == POD_LABELS or refused.reason is Reason.UNDONE):
+            text = sentence(refused.reason, names=names_of(sandbox), detail=refused.message)
+            self._teller.tell(sandbox, Notice(tone=Tone.WARNING, reason=refused.reason.value, message=text))
 
     async def _write_status(self, status: SandboxStatus, *, key: Key, sandbox: Sandbox) -> bool:
         # For the version that it was decided on, and no other: a new sandbox of this name must not get the

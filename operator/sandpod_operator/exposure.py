@@ -79,8 +79,8 @@ def preview_verdict(case: "Case", *, before: Condition | None) -> Verdict:
     refusal = case.refusal_of(INGRESS)
     if refusal is None:
         return verdict(kind, False, Reason.EXPOSING)
-    taken = refusal.reason is Reason.INGRESS_TAKEN
-    reason = Reason.INGRESS_TAKEN if taken else Reason.INGRESS_REFUSED
+    says_it_all = refusal.reason in (Reason.INGRESS_TAKEN, Reason.UNDONE)
+    reason = refusal.reason if says_it_all else Reason.INGRESS_REFUSED
     return verdict(kind, False, reason, refusal.message)
 
 

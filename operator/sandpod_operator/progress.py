@@ -38,6 +38,7 @@ WITH_OTHERS: Final = frozenset(
         Reason.NAME_TAKEN,
         Reason.POLICY_TAKEN,
         Reason.EARLIER_POD,
+        Reason.UNDONE,
         Reason.INVALID_CLAIM,
         Reason.CLAIM_TAKEN,
         Reason.CLAIM_IN_USE,

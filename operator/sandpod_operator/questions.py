@@ -19,7 +19,7 @@ from .observations import Answer, Errand, Outcome, Refusal
 from .pods import ANNOTATION_POD_HASH
 from .policy import idle_limit
 from .pool.pod import shape_of
-from .reasons import Names, Reason
+from .reasons import Names, Reason, names_of
 from .resources.claim import workspace_name
 from .resources.pod import Frame, build_pod, sandbox_image
 from .settings import Installation
@@ -43,7 +43,6 @@ class Questions:
         self.status = sandbox.status
         self.pod = situation.pod
         self.namesake = situation.namesake
-        self.ownerless = situation.ownerless
         self.surplus = situation.surplus
         self.orphans = situation.orphans
         self.network_policy = situation.network_policy
@@ -76,9 +75,7 @@ class Questions:
 
     @property
     def names(self) -> Names:
-        metadata = self.sandbox.metadata
-        pod = self.pod.name if self.pod is not None else metadata.name
-        return Names(namespace=metadata.namespace, sandbox=metadata.name, pod=pod)
+        return names_of(self.sandbox, pod=self.pod.name if self.pod is not None else None)
 
     @property
     def current(self) -> bool:

@@ -5,6 +5,7 @@ to do. docs/operator.md has the same table for people.
 from enum import StrEnum
 from typing import Final, NamedTuple
 
+from sandpod_crds.models import Sandbox
 from sandpod_crds.names import REASON_NOT_IMPLEMENTED, REASON_SETTING_UP
 
 
@@ -34,6 +35,7 @@ class Reason(StrEnum):
     NAME_TAKEN = "NameTaken"
     POLICY_TAKEN = "PolicyTaken"
     EARLIER_POD = "EarlierPod"
+    UNDONE = "Undone"
     POD_DELETED = "PodDeleted"
     NODE_LOST = "NodeLost"
     EVICTED = "Evicted"
@@ -170,6 +172,9 @@ SENTENCES: Final[dict[Reason, str]] = {
     "another name.",
     Reason.EARLIER_POD: "The pod of an earlier sandbox of this name is going away. This one starts as "
     "soon as it is gone.",
+    Reason.UNDONE: "Somebody undoes what the operator writes, such as another controller or an admission "
+    "webhook: {detail} Find out who, by its metadata.managedFields or the API server's audit log; it is "
+    "written again ever more slowly.",
     Reason.POD_DELETED: f"The pod was deleted: {{detail}} {_AGAIN}",
     Reason.NODE_LOST: "The node {word} does not say that the pod {pod} has ended, which might still write to "
     "the workspace: no other may start. It goes on when the node is back. If the node is off for good: "
@@ -262,6 +267,11 @@ SENTENCES: Final[dict[Reason, str]] = {
     "allow it, or isolation: Standard.",
     Reason.UNCHECKED: "The runtime isolates commands when it starts, and says here how far it came.",
 }
+
+
+def names_of(sandbox: Sandbox, *, pod: str | None = None) -> Names:
+    metadata = sandbox.metadata
+    return Names(namespace=metadata.namespace, sandbox=metadata.name, pod=pod or metadata.name)
 
 
 def sentence(reason: Reason, *, names: Names, detail: str = "") -> str:

@@ -25,6 +25,7 @@ PAUSES = {
     Reason.INVALID_POD: LONGEST_PAUSE,
     Reason.INVALID_POD_TEMPLATE: LONGEST_PAUSE,
     Reason.INVALID_CLAIM: LONGEST_PAUSE,
+    Reason.UNDONE: timedelta(seconds=5),
     Reason.CLAIM_TAKEN: timedelta(seconds=5),
     Reason.POLICY_TAKEN: timedelta(seconds=5),
     Reason.INGRESS_TAKEN: timedelta(seconds=5),

@@ -12,12 +12,13 @@ from sandpod_crds.models import Sandbox, SandboxStatus
 from sandpod_crds.names import ANNOTATION_HASH, CHILD_LABELS, LABEL_NETWORK
 
 from .cluster import Cluster
-from .kinds import CLAIM, INGRESS, NETWORK_POLICY, POD, SANDBOX, Kind
+from .kinds import CLAIM, INGRESS, NETWORK_POLICY, POD, POD_LABELS, SANDBOX, Kind
 from .objects import Json, controller, key_of, owner_uid, section, uid_of
 from .observations import Key
 from .reasons import Reason
 from .refusals import is_labelled, make_refusal, may_pass, strange_ingress, stranger, subject_of
 from .store import Store
+from .undone import Undone
 
 log = logging.getLogger(__name__)
 
@@ -30,9 +31,12 @@ TAKEN = {
 
 
 class SecondLook:
-    def __init__(self, *, cluster: Cluster, store: Store, now: Callable[[], datetime]) -> None:
+    def __init__(
+        self, *, cluster: Cluster, store: Store, undone: Undone, now: Callable[[], datetime]
+    ) -> None:
         self._cluster = cluster
         self._store = store
+        self._undone = undone
         self._now = now
 
     async def is_there(self, sandbox: Sandbox, *, key: Key) -> bool:
@@ -49,8 +53,10 @@ class SecondLook:
         self._store.deleted(SANDBOX, key, uid=uid)
         return False
 
-    async def at_the_other(self, kind: Kind, body: Json, *, key: Key, sandbox: Sandbox) -> None:
-        """One of that name exists: ours, from a create whose answer was lost, or somebody else's."""
+    async def at_the_other(self, kind: Kind, body: Json, *, key: Key, sandbox: Sandbox) -> bool:
+        """One of that name exists. True when it is ours, from a create whose answer was lost; it may be
+        somebody else's.
+        """
         path = kind.path(*key_of(body))
         try:
             found = await self._cluster.get(path)
@@ -60,16 +66,15 @@ class SecondLook:
                 # Whose it was, its other labels say.
                 found = await self._watched(kind, found, labels=CHILD_LABELS)
         except NotFound:
-            return
+            return False
         if kind is INGRESS:
             why = strange_ingress(found, body)
         else:
             why = stranger(found, sandbox_uid=sandbox.metadata.uid, heirless=kind is not POD)
         if why is None:
-            self._store.drop_refusal(key, kind.plural)
             # Also one that we believed gone: not to take note would be to create it again and again.
             self._store.cache(kind).observe(found)
-            return
+            return True
         refused = make_refusal(
             TAKEN[kind.plural],
             why,
@@ -78,6 +83,7 @@ class SecondLook:
             before=self._store.refusal(key, kind.plural),
         )
         self._store.put_refusal(key, refused, kind.plural)
+        return False
 
     async def find_the_pod(self, sandbox: Sandbox, status: SandboxStatus, *, key: Key) -> bool:
         """Before the status forgets a pod: without its label, one that no watch sees would work on where
@@ -98,6 +104,9 @@ class SecondLook:
         if (uid_of(found), owner) != (known, sandbox.metadata.uid):
             return False
         self._store.pods.observe(found)
+        if not is_labelled(found) and self._undone.too_often(POD_LABELS, where, CHILD_LABELS):
+            log.warning("%s: somebody takes the labels off its pod again and again", key)
+            return True
         try:
             self._store.pods.observe(await self._watched(POD, found, labels=CHILD_LABELS))
         except NotFound:

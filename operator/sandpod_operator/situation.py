@@ -35,8 +35,6 @@ class Situation:
     departed: str | None = None
     pod: PodFacts | None = None
     namesake: PodFacts | None = None
-    # The pod that its status speaks of, and that somebody has made nobody's.
-    ownerless: PodFacts | None = None
     # More pods of the sandbox than it should have.
     surplus: tuple[PodFacts, ...] = ()
     # Pods of earlier sandboxes of this name that the garbage collector has left without an owner.
@@ -76,9 +74,9 @@ def look(
     obj = store.sandboxes.get(key)
     departed = store.departed(key)
     uid = uid_of(obj) if obj is not None else departed
-    pod, surplus = _own_pods(store, key.namespace, uid, known=section(obj or {}, "status").get("podUID"))
+    pod, surplus = _own_pods(store, key.namespace, uid, sandbox=obj)
     namesake = store.pods.get(key)
-    if namesake is not None and owner_uid(namesake) == uid:
+    if namesake is not None and (owner_uid(namesake) == uid or _is(pod, namesake)):
         namesake = None
     sandbox = Sandbox.model_validate(obj) if obj is not None else None
     network_policy = store.network_policies.get(Key(key.namespace, policy_name(key.name)))
@@ -90,7 +88,6 @@ def look(
         departed=departed,
         pod=pod,
         namesake=facts(namesake) if namesake is not None else None,
-        ownerless=_ownerless(store, sandbox) if sandbox is not None else None,
         surplus=surplus,
         orphans=tuple(_orphans(store, key, obj)),
         claims={each.name: each for each in _claims(store, key, sandbox, pod)},
@@ -112,21 +109,21 @@ def look(
 
 
 def _own_pods(
-    store: Store, namespace: str, uid: str | None, *, known: str | None
+    store: Store, namespace: str, uid: str | None, *, sandbox: Json | None
 ) -> tuple[PodFacts | None, tuple[PodFacts, ...]]:
     found = store.pods.owned_by(namespace=namespace, uid=uid) if uid is not None else []
-    owned = [facts(pod) for pod in found]
+    named = store.named_pod(sandbox) if sandbox is not None else None
+    # Somebody has made it nobody's.
+    disowned = [named] if named is not None and not controller(named["metadata"]) else []
+    owned = [facts(pod) for pod in (*found, *disowned)]
+    known = uid_of(named) if named is not None else None
     # The one that the status speaks of first, then one that lives, then the oldest.
     owned.sort(key=lambda pod: (pod.uid != known, pod.deleted_at is not None, pod.under_way_since, pod.uid))
     return (owned[0] if owned else None), tuple(owned[1:])
 
 
-def _ownerless(store: Store, sandbox: Sandbox) -> PodFacts | None:
-    name = sandbox.status.pod_name
-    pod = store.pods.get(Key(sandbox.metadata.namespace, name)) if name is not None else None
-    if pod is None or uid_of(pod) != sandbox.status.pod_uid or controller(pod["metadata"]):
-        return None
-    return facts(pod)
+def _is(pod: PodFacts | None, found: Json) -> bool:
+    return pod is not None and pod.uid == uid_of(found)
 
 
 def _orphans(store: Store, key: Key, sandbox: Json | None) -> Iterator[PodFacts]:

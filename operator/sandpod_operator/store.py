@@ -280,8 +280,14 @@ class Store:
             del self._refusals[key]
 
     def _has_pod(self, key: Key, pod_uid: str) -> bool:
-        sandbox, namesake = self.sandboxes.get(key), self.pods.get(key)
-        owned: list[Json] = []
-        if sandbox is not None:
-            owned = self.pods.owned_by(namespace=key.namespace, uid=uid_of(sandbox))
-        return any(uid_of(pod) == pod_uid for pod in (*owned, *([namesake] if namesake is not None else [])))
+        found = [self.pods.get(key)]
+        if (sandbox := self.sandboxes.get(key)) is not None:
+            found.append(self.named_pod(sandbox))
+            found += self.pods.owned_by(namespace=key.namespace, uid=uid_of(sandbox))
+        return any(pod is not None and uid_of(pod) == pod_uid for pod in found)
+
+    def named_pod(self, sandbox: Json) -> Json | None:
+        """The pod that its status speaks of, whoever owns it."""
+        status = section(sandbox, "status")
+        pod = self.pods.get(Key(key_of(sandbox).namespace, status.get("podName", "")))
+        return pod if pod is not None and uid_of(pod) == status.get("podUID") else None

@@ -70,8 +70,8 @@ def _refused(case: "Case", workspace: Workspace) -> Verdict | None:
     if refusal is None:
         return None
     larger = claim is not None and is_to_grow(claim, workspace)
-    # Quota may be freed.
-    grows = larger and refusal.reason is not Reason.QUOTA_EXCEEDED
+    # Quota may be freed, and who undoes it may stop.
+    grows = larger and refusal.reason not in (Reason.QUOTA_EXCEEDED, Reason.UNDONE)
     return _bad(Reason.CANNOT_GROW if grows else refusal.reason, refusal.message, case)
 
 

@@ -33,6 +33,8 @@ class Api:
         self.calls: list[str] = []
         self.before: Callable[[int, str], None] = lambda number, call: None
         self.after: Callable[[int, str], None] = lambda number, call: None
+        # A mutating admission webhook, of whatever is written.
+        self.admit: Callable[[Json], None] = lambda obj: None
         self._version = 100
         self._uids = 0
 
@@ -130,9 +132,7 @@ class Api:
         version = section(body, "metadata").get("resourceVersion")
         if version not in (None, old["metadata"]["resourceVersion"]):
             raise Conflict(409, "Conflict", "the object has been modified")
-        new = merge_patch(old, body)
-        # A patch that changes nothing is not a write.
-        return copied(old) if new == old else self._store(path, new, kind="MODIFIED")
+        return self._store(path, merge_patch(old, body), kind="MODIFIED")
 
     def _delete(self, path: str, *, uid: str | None, version: str | None, grace: int | None) -> Json:
         obj = self._find(path)
@@ -152,6 +152,10 @@ class Api:
         return {"kind": "Status", "status": "Success"}
 
     def _store(self, path: str, obj: Json, *, kind: str) -> Json:
+        self.admit(obj)
+        if obj == self.objects.get(path):
+            # A write that changes nothing is none.
+            return copied(obj)
         obj["metadata"]["resourceVersion"] = self._next_version()
         self.objects[path] = obj
         self.log.append((kind, copied(obj)))

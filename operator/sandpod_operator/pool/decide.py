@@ -63,6 +63,8 @@ class PoolSituation:
     awaited: int = 0
     # When the next of them is given up, or the next claim that was not answered.
     awaited_until: datetime | None = None
+    # Until when each place is kept of pods that somebody has taken away.
+    kept_places: tuple[datetime, ...] = ()
     volumes: tuple[Volume, ...] = ()
     walls: tuple[Wall, ...] = ()
     # The wall of new pods stands as it should.
@@ -150,6 +152,7 @@ def decide_pool(
         *([situation.refusal.retry_at] if situation.refusal is not None else []),
         *(each for each in (status_due, situation.awaited_until) if each is not None),
         *situation.claimed_lately[-1:],
+        *situation.kept_places,
     ]
     return PoolPlan(
         wall=blueprint.wall if blueprint and not situation.fenced and not counts.refused else None,
@@ -183,7 +186,7 @@ def _count(
         old_ready=len(pods.those(Use.READY, fresh=False)),
         old_starting=len(pods.those(Use.STARTING, fresh=False)),
         # A failure of the earlier template says nothing about the present one.
-        held=len(pods.those(Use.HELD, fresh=True)),
+        held=len(pods.those(Use.HELD, fresh=True)) + len(situation.kept_places),
         most_starting=limits.most_starting,
         claims=len(situation.claimed_lately),
         started_lately=started is not None

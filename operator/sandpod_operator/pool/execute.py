@@ -18,6 +18,7 @@ from ..reasons import Reason
 from ..refusals import Subject, make_refusal, refusal
 from ..resources.pod import with_bind_nonce
 from ..store import Store
+from ..undone import Undone
 from .claims import Claims
 from .decide import PoolPlan, PoolSituation
 from .memory import PoolMemory
@@ -42,6 +43,7 @@ class PoolExecutor:
         self._store = store
         self._claims = claims
         self._now = now
+        self._undone = Undone(now=now)
 
     async def carry_out(self, plan: PoolPlan, *, situation: PoolSituation, memory: PoolMemory) -> bool:
         """True when something was written, or refused, so that there may be more to decide."""
@@ -49,6 +51,7 @@ class PoolExecutor:
         fenced = plan.wall is None or await self._build(plan.wall, blueprint=blueprint, memory=memory)
         for pod in plan.remove:
             await self._remove_pod(pod)
+            memory.places.pop(pod.key.name, None)
         for volume in plan.remove_volumes:
             await self._remove(CLAIM, Key(namespace, volume.name), uid=volume.uid)
         for wall in plan.remove_walls:
@@ -90,6 +93,7 @@ class PoolExecutor:
         try:
             found = self._store.network_policies.get(key_of(wall)) or await self._create_wall(wall)
             if found is None:
+                self._see_whether_it_lasts(wall, blueprint=blueprint, memory=memory)
                 return True
             if (why := not_the_wall(found, wall)) is not None:
                 self._refuse(Reason.POLICY_TAKEN, why, blueprint=blueprint, memory=memory)
@@ -100,10 +104,18 @@ class PoolExecutor:
             }
             corrected = await self._cluster.patch(NETWORK_POLICY.path(*key_of(wall)), body)
             self._store.network_policies.learn(corrected)
+            self._see_whether_it_lasts(wall, blueprint=blueprint, memory=memory)
         except ApiError as error:
             self._note(error, blueprint=blueprint, memory=memory)
             return False
         return True
+
+    def _see_whether_it_lasts(self, wall: Json, *, blueprint: Blueprint | None, memory: PoolMemory) -> None:
+        plural, where = NETWORK_POLICY.plural, key_of(wall)
+        if self._undone.too_often(plural, where, wall):
+            self._refuse(Reason.UNDONE, f"{plural}/{where.name}", blueprint=blueprint, memory=memory)
+            assert memory.refusal is not None
+            self._undone.put_off(plural, where, until=memory.refusal.retry_at)
 
     async def _create_wall(self, wall: Json) -> Json | None:
         """What has its name already, perhaps without the labels by which it would be watched; None when there
@@ -160,6 +172,7 @@ class PoolExecutor:
                 self._note(error, blueprint=blueprint, memory=memory)
             return False
         memory.settle(start.name)
+        memory.made(start.name, now=self._now())
         memory.refusal = None
         return True
 

@@ -1,5 +1,6 @@
 """What the operator remembers about a pool and can do without: after a restart it looks again."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
@@ -28,9 +29,25 @@ class PoolMemory:
     blueprint: Blueprint | None = None
     blueprint_of: tuple[str, ...] = ()
 
+    # Pods that were made lately, that nobody has claimed and that we have not removed: until when the place
+    # of one that is gone is kept. Who took it away would take the next one too.
+    places: dict[str, datetime] = field(default_factory=dict[str, datetime])
+
     def expect(self, name: str, *, now: datetime) -> None:
         self.expected[name] = now + EXPECTED_FOR
         self.started_at = now
+
+    def made(self, name: str, *, now: datetime) -> None:
+        self.places[name] = now + LATELY
+
+    def gone(self, *, there: Callable[[str], bool], now: datetime) -> list[datetime]:
+        """Until when the places of those are kept that somebody has taken away."""
+        self.places = {
+            name: until
+            for name, until in self.places.items()
+            if still_to_come(until, now=now, within=LATELY) is not None
+        }
+        return [until for name, until in self.places.items() if not there(name)]
 
     def started_lately(self, *, now: datetime) -> bool:
         since = self.started_at

@@ -16,7 +16,8 @@ class Counts:
     fresh_starting: int = 0
     old_ready: int = 0
     old_starting: int = 0
-    # Ended soon after their start and stay for a while: what takes their place would most likely end too.
+    # Ended soon after their start and stay for a while, or were taken away by somebody: what takes their
+    # place would most likely fare no better.
     held: int = 0
     # Pods that may start at a time.
     most_starting: int = 4

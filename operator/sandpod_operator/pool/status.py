@@ -66,6 +66,8 @@ REFUSALS = {
     Reason.POLICY_TAKEN: "The name of the NetworkPolicy that the pool's pods need is taken: {detail} Delete "
     "that policy; no pod is made without its own.",
     Reason.NAMESPACE_TERMINATING: "The namespace is being deleted, and the pool with it.",
+    Reason.UNDONE: "Somebody changes or deletes the NetworkPolicy that the pool's pods need, again and "
+    "again: {detail} Find out who it is; no pod is made without it.",
 }
 REFUSED = "The API server does not accept a warm pod: {detail} Correct the template."
 OBSTACLE = "Warm pods cannot start: {detail} The cluster keeps trying."
@@ -85,7 +87,7 @@ def condition_of_ready(
     pool asks for, and all that is wanted then.
     """
     # Pods that are there already have lost their wall then.
-    open_to_all = refusal is not None and refusal.reason is Reason.POLICY_TAKEN
+    open_to_all = refusal is not None and refusal.reason in (Reason.POLICY_TAKEN, Reason.UNDONE)
     enough = ready >= wanted and not old and not open_to_all
     if enough and share is None:
         return True, PoolReason.ALL_READY, SENTENCES[PoolReason.ALL_READY]
