@@ -103,19 +103,26 @@ class SecondLook:
         owner = controller(found["metadata"]).get("uid", sandbox.metadata.uid)
         if (uid_of(found), owner) != (known, sandbox.metadata.uid):
             return False
-        self._store.pods.observe(found)
-        if not is_labelled(found) and self._undone.too_often(POD_LABELS, where, CHILD_LABELS):
-            log.warning("%s: somebody takes the labels off its pod again and again", key)
-            return True
         try:
-            self._store.pods.observe(await self._watched(POD, found, labels=CHILD_LABELS))
+            found = await self._labelled_again(found, where, key=key)
         except NotFound:
             self._store.deleted(POD, where, uid=known)
+        else:
+            self._store.pods.observe(found)
+        return True
+
+    async def _labelled_again(self, pod: Json, where: Key, *, key: Key) -> Json:
+        """Or as it is, where that cannot be had: what no watch shows is better known than forgotten."""
+        if not is_labelled(pod) and self._undone.too_often(POD_LABELS, where, CHILD_LABELS):
+            log.warning("%s: somebody takes the labels off its pod again and again", key)
+            return pod
+        try:
+            return await self._watched(POD, pod, labels=CHILD_LABELS)
         except ApiError as error:
             if may_pass(error):
                 raise
             log.warning("%s: its pod has lost its labels, and they may not be put back: %s", key, error)
-        return True
+            return pod
 
     async def _watched(self, kind: Kind, found: Json, *, labels: dict[str, str]) -> Json:
         """With the labels by which it is watched, if somebody has taken them off: for the watch, that was its

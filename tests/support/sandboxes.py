@@ -82,8 +82,12 @@ class Sandbox:
         now = f"sandpod.dev/wake-requested-at={time.time_ns()}"
         kubectl("annotate", "sandbox", self.name, "-n", self.namespace, "--overwrite", now)
         observed = now.split("=")[1]
-        eventually(lambda: self.status().get("wakeObserved") == observed, timeout=60)
+        # The gateway may ask at the same moment, and the last request is the one that is answered.
+        eventually(lambda: self.status().get("wakeObserved") in (observed, self._asked()), timeout=60)
         return self.wait()
+
+    def _asked(self) -> str | None:
+        return self.get()["metadata"]["annotations"].get("sandpod.dev/wake-requested-at")
 
     def fails_with(self, reason: str, *, timeout: float = 60) -> Json:
         """The Ready condition, once it is False for that reason."""

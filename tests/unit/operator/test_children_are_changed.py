@@ -1,10 +1,11 @@
 """Others change or delete what belongs to a sandbox: its wall, its pod, its volume."""
 
 import pytest
-from sandpod_crds.errors import Forbidden
+from sandpod_crds.errors import Forbidden, Unavailable
 from sandpod_crds.names import CHILD_LABELS, LABEL_MANAGED_BY, LABEL_NETWORK, child_labels
 from sandpod_operator.kinds import POD
 from sandpod_operator.objects import Json, entries, uid_of
+from sandpod_operator.refusals import is_labelled
 
 from tests.support.operator_objects import KEY
 from tests.support.operator_scenarios import VOLUME, create, fall_asleep, wake, with_workspace
@@ -189,32 +190,28 @@ async def test_a_pod_that_may_not_get_its_owner_back_is_told_of() -> None:
 
     assert world.ready() == RUNNING
     assert len(world.api.calls) < 60
+    assert "Forbidden" in world.events
 
     world.api.before = lambda number, call: None
     await world.wait(301)
     assert [each["uid"] for each in world.pod["metadata"]["ownerReferences"]] == [uid_of(world.sandbox)]
 
 
-async def test_it_ends_without_one_when_its_sandbox_is_paused() -> None:
+async def test_a_label_that_cannot_be_put_back_for_a_moment_is_put_back_after_it() -> None:
     world = await with_workspace()
-    ownerless = {"metadata": {"ownerReferences": None}}
+    failures = [Unavailable(503, "Unavailable", "for a moment")]
 
-    def take_off(_: int, call: str) -> None:
-        if call == f"PATCH {POD_PATH}":
-            # As an admission webhook, before anybody sees it.
-            world.api.objects[POD_PATH]["metadata"].pop("ownerReferences", None)
+    def fail_once(_: int, call: str) -> None:
+        if call == f"PATCH {POD_PATH}" and failures:
+            raise failures.pop()
 
-    world.api.after = take_off
-    world.api.change(POD_PATH, ownerless)
-    await world.wait(600)
-    world.api.calls.clear()
-    await world.wait(600)
-    assert len(world.api.calls) < 20
-    world.api.change(SANDBOX_PATH, {"spec": {"paused": True}})
-    await world.wait(60)
+    world.api.before = fail_once
+    world.api.change(POD_PATH, UNLABELLED)
+    await world.wait(10)
 
-    assert world.ready() == ("Asleep", "False", "Paused")
-    assert POD_PATH not in world.api.objects
+    assert not failures
+    assert is_labelled(world.pod)
+    assert world.ready() == RUNNING
 
 
 async def test_a_pod_that_somebody_takes_all_off_at_once_is_found() -> None:
