@@ -281,7 +281,8 @@ class Machine(RuleBasedStateMachine):
         wall = self.world.api.objects.get(path)
         if wall is None or wall["kind"] != "NetworkPolicy" or verb not in ("PATCH", "DELETE"):
             return []
-        return [uid_of(pod) for pod in self.pods if _is_behind(pod, wall)]
+        # One that lost its labels, the operator does not see.
+        return [uid_of(pod) for pod in self.pods if _is_behind(pod, wall) and is_labelled(pod)]
 
     def _judge_walls(self, call: str) -> None:
         walls = [obj for obj in self.world.api.objects.values() if obj["kind"] == "NetworkPolicy"]
