@@ -83,7 +83,7 @@ def test_what_it_waits_for_is_told_as_it_changes(cli: Cli, api: ApiServer) -> No
             api.set_status("demo", phase="Starting", ready=False, reason="ImageMissing", message="no image x")
         assert process.stderr.readline() == b"demo: Starting, ImageMissing: no image x\n"
         api.set_status("demo", phase="Running", ready=True, reason="Answering")
-        assert process.wait(timeout=10) == 0
+        assert process.wait(timeout=30) == 0
         assert process.stderr.read() == b""
 
 
@@ -97,7 +97,7 @@ def test_fields_without_effect_are_warned_about_once(cli: Cli, api: ApiServer) -
         assert process.stderr.readline() == b"demo: Starting, Binding\n"
         assert process.stderr.readline() == b"demo: warning: ports has no effect yet\n"
         api.set_status("demo", phase="Running", ready=True, reason="Answering", SpecHonored=honored)
-        assert process.wait(timeout=10) == 0
+        assert process.wait(timeout=30) == 0
         assert process.stderr.read() == b""
 
 
@@ -134,7 +134,7 @@ def test_ctrl_c_leaves_the_sandbox_and_says_so(cli: Cli, api: ApiServer) -> None
         process.stderr.readline()
         process.stderr.readline()
         process.send_signal(signal.SIGINT)
-        assert process.wait(timeout=10) == 130
+        assert process.wait(timeout=30) == 130
         assert b"demo: stays" in process.stderr.read()
     assert api.get("demo") is not None
 
@@ -149,7 +149,7 @@ def test_a_watch_that_ends_is_begun_again(
         getattr(api, disturb)()
         eventually(lambda: api.asked("GET", "watch=1") == 2)
         api.set_status("demo", phase="Running", ready=True, reason="Answering")
-        assert process.wait(timeout=10) == 0
+        assert process.wait(timeout=30) == 0
 
 
 def test_one_that_is_deleted_while_we_wait_and_made_anew_is_another_one(cli: Cli, api: ApiServer) -> None:
@@ -159,7 +159,7 @@ def test_one_that_is_deleted_while_we_wait_and_made_anew_is_another_one(cli: Cli
         process.stderr.readline()
         api.remove("demo")
         api.add("demo")
-        assert process.wait(timeout=10) == 1
+        assert process.wait(timeout=30) == 1
         assert b"was deleted while it was waited for" in process.stderr.read()
 
 

@@ -140,7 +140,7 @@ def test_one_that_takes_long_is_waited_for_as_long_as_asked(
     with cli.started("delete", "one") as process:
         eventually(lambda: api.asked("DELETE") == 2)
         api.remove("one")
-        assert process.wait(timeout=10) == 0
+        assert process.wait(timeout=30) == 0
     api.add("two")
     assert cli("delete", "two", "--no-wait").returncode == 0
 
