@@ -12,6 +12,7 @@ from sandpod_crds.names import ANNOTATION_WAKE, ConditionType
 from .conditions import Verdict, honored, verdict
 from .errors import BadPodTemplate
 from .exposure import exposed_ports, preview_verdict
+from .fence import network_trouble
 from .isolation import isolation_of_pod, isolation_verdict
 from .kinds import CLAIM, INGRESS, NETWORK_POLICY
 from .objects import Json, digest
@@ -160,7 +161,7 @@ class Case(Questions):
     def _end_of_refusals(self) -> datetime | None:
         """When what a running or sleeping sandbox was refused is tried again."""
         refusals = [self.refusal_of(kind) for kind in (CLAIM, NETWORK_POLICY, INGRESS)]
-        refusals.append(self.refusal_of_labels)
+        refusals += (self.refusal_of_labels, self.refusal_of_owner)
         return earliest(refusal.retry_at for refusal in refusals if refusal is not None)
 
     def ask(self, errand: Errand, *, subject: str = "") -> Ask | None:
@@ -235,9 +236,8 @@ class Case(Questions):
         if found.reason in WORTH_AN_EVENT and is_news and not told:
             self._notices.append(Notice(tone=Tone.WARNING, reason=found.reason.value, message=found.message))
         yield found
-        refusal = self.refusal_of(NETWORK_POLICY)
-        if refusal is not None and self.pod is not None:
-            of_pod = verdict(ConditionType.ISOLATED, False, refusal.reason, refusal.message, names=self.names)
+        if (trouble := network_trouble(self)) is not None:
+            of_pod = verdict(ConditionType.ISOLATED, False, *trouble, names=self.names)
         else:
             of_pod = isolation_of_pod(self.spec, isolation=self.draft.isolation)
         earlier = before.get(ConditionType.ISOLATED)

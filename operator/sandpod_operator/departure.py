@@ -37,7 +37,7 @@ def leave_with_the_sandbox(situation: Situation) -> Plan:
         return Plan(remove_pod=removal(pod))
     # Its wall stands for as long as its pod has not ended.
     wall = () if there or situation.others_behind else take_down(situation.network_policy)
-    return Plan(writes=(*wall, *withdraw(situation.ingresses)))
+    return Plan(writes=(*withdraw(situation.ingresses), *wall))
 
 
 def keep_one_pod(case: Case) -> Plan | None:
@@ -59,7 +59,7 @@ def take_it_back(case: Case) -> Plan | None:
     back, the pod goes on, sleeps and ends as any other.
     """
     pod = case.pod
-    if pod is None or pod.owner_uid is not None or case.refusal_of_labels is not None:
+    if pod is None or pod.owner_uid is not None or case.refusal_of_owner is not None:
         return None
     metadata: Json = {"uid": pod.uid, "ownerReferences": [case.owner]}
     return case.write(Write(verb=Verb.PATCH, kind=POD, name=pod.name, body={"metadata": metadata}))

@@ -1,7 +1,7 @@
 """Carries out a plan. What the API server answers goes into the Store, so that the next decision knows it."""
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import datetime
 from typing import Protocol
 
@@ -10,7 +10,7 @@ from sandpod_crds.errors import ApiError, Conflict, NotFound
 from sandpod_crds.models import Sandbox, SandboxStatus
 
 from .cluster import STRICT, Cluster
-from .kinds import INGRESS, POD, POD_LABELS, Kind
+from .kinds import INGRESS, OF_A_POD, POD, Kind
 from .metrics import Metrics
 from .objects import Json, key_of, section
 from .observations import Key, Refusal
@@ -76,9 +76,7 @@ class Executor:
             for notice in plan.notices:
                 self._teller.tell(sandbox, notice)
         else:
-            # What a sandbox that is gone has left behind is deleted, and nothing else written.
-            for write in plan.writes:
-                changed = await self._delete(write, key=key) or changed
+            changed = await self._delete_all(plan.writes, key=key)
         if plan.remove_pod is not None:
             changed = await self._remove_pod(plan.remove_pod, key=key) or changed
         return changed
@@ -119,18 +117,20 @@ class Executor:
             if not error.already_exists:
                 raise
             if await self._second_look.at_the_other(kind, body, key=key, sandbox=sandbox):
-                self._done(kind, body, matter=kind.plural, where=where, key=key, sandbox=sandbox)
+                self._done(kind, matter=kind.plural, where=where, key=key, sandbox=sandbox)
         except ApiError as error:
             self._refuse(error, kind, matter=kind.plural, key=key, sandbox=sandbox)
         else:
             self._store.cache(kind).learn(created)
-            self._done(kind, body, matter=kind.plural, where=where, key=key, sandbox=sandbox)
+            self._done(kind, matter=kind.plural, where=where, key=key, sandbox=sandbox)
             if notice is not None:
                 self._teller.tell(sandbox, notice)
 
-    def _done(self, kind: Kind, body: Json, *, matter: str, where: Key, key: Key, sandbox: Sandbox) -> None:
+    def _done(self, kind: Kind, *, matter: str, where: Key, key: Key, sandbox: Sandbox) -> None:
         """It has been written, and is again if somebody undoes it: at once, and then ever later."""
-        if not self._undone.too_often(matter, where, body):
+        wanted = f"{sandbox.metadata.uid}/{sandbox.metadata.generation}"
+        # A pod is made for each start, and paced by how starts go.
+        if not self._undone.too_often(matter, where, wanted=wanted) or matter == POD.plural:
             self._store.drop_refusal(key, matter)
             return
         refused = make_refusal(
@@ -158,7 +158,7 @@ class Executor:
             self._refuse(error, write.kind, matter=write.matter, key=key, sandbox=sandbox)
         else:
             self._store.cache(write.kind).learn(written)
-            self._done(write.kind, write.body, matter=write.matter, where=where, key=key, sandbox=sandbox)
+            self._done(write.kind, matter=write.matter, where=where, key=key, sandbox=sandbox)
 
     def _refuse(self, error: ApiError, kind: Kind, *, matter: str, key: Key, sandbox: Sandbox) -> None:
         before = self._store.refusal(key, matter)
@@ -171,7 +171,7 @@ class Executor:
         self._metrics.refusals.add(resource=kind.plural, reason=refused.reason.value)
         self._store.put_refusal(key, refused, matter)
         # Of a pod that is there no condition speaks; of what is undone, not as long as it stands.
-        if refused.tries == 1 and (matter == POD_LABELS or refused.reason is Reason.UNDONE):
+        if refused.tries == 1 and (matter in OF_A_POD or refused.reason is Reason.UNDONE):
             text = sentence(refused.reason, names=names_of(sandbox), detail=refused.message)
             self._teller.tell(sandbox, Notice(tone=Tone.WARNING, reason=refused.reason.value, message=text))
 
@@ -192,6 +192,18 @@ class Executor:
         self._store.sandboxes.learn(written)
         self._metrics.progress.record(sandbox, status, now=self._now())
         return True
+
+    async def _delete_all(self, writes: Iterable[Write], *, key: Key) -> bool:
+        """What a sandbox that is gone has left behind. One that somebody holds on to keeps no other."""
+        changed, refused = False, None
+        for write in writes:
+            try:
+                changed = await self._delete(write, key=key) or changed
+            except ApiError as error:
+                refused = error
+        if refused is not None:
+            raise refused
+        return changed
 
     async def _delete(self, write: Write, *, key: Key, sandbox: Sandbox | None = None) -> bool:
         assert write.uid is not None

@@ -5,15 +5,21 @@ while it runs. Pure.
 from typing import TYPE_CHECKING
 
 from sandpod_crds.models.network import Network
-from sandpod_crds.names import LABEL_NETWORK, LABEL_SANDBOX_UID
+from sandpod_crds.names import LABEL_NETWORK
 
 from .kinds import NETWORK_POLICY, POD
-from .objects import Json, controller, replacing, section, uid_of
+from .objects import Json, replacing, section, uid_of
 from .plan import Plan, Verb, Write
 from .pool.wall import network_id
 from .reasons import Reason
 from .refusals import stranger
-from .resources.network_policy import build_network_policy, is_as_wanted, policy_name, pool_policy_name
+from .resources.network_policy import (
+    build_network_policy,
+    is_a_wall,
+    is_as_wanted,
+    policy_name,
+    pool_policy_name,
+)
 
 if TYPE_CHECKING:
     from .case import Case
@@ -43,12 +49,21 @@ def fence_the_network(case: "Case") -> Plan | None:
     return None if pod is not None else case.wait(refusal.reason, refusal.message, until=refusal.retry_at)
 
 
+def network_trouble(case: "Case") -> tuple[Reason, str] | None:
+    """Why the network of a pod that is there may not be as it should be."""
+    refusal = case.refusal_of(NETWORK_POLICY)
+    if case.pod is None:
+        return None
+    if refusal is not None:
+        return refusal.reason, refusal.message
+    return (Reason.EARLIER_WALL, "") if case.others_behind and not _is_behind_its_pools_wall(case) else None
+
+
 def take_down(found: Json | None) -> tuple[Write, ...]:
     """What stands for a sandbox that is gone. What has an owner is not as we make it."""
-    metadata = found["metadata"] if found is not None else Json()
-    ours = LABEL_SANDBOX_UID in section(metadata, "labels") and not controller(metadata)
-    if found is None or not ours or "deletionTimestamp" in metadata:
+    if found is None or not is_a_wall(found) or "deletionTimestamp" in found["metadata"]:
         return ()
+    metadata = found["metadata"]
     return (Write(verb=Verb.DELETE, kind=NETWORK_POLICY, name=metadata["name"], uid=uid_of(found)),)
 
 

@@ -134,6 +134,8 @@ POD: Final = Kind(
 )
 # That a running pod may not be changed says nothing about the next one.
 POD_LABELS: Final = f"{POD.plural}/labels"
+POD_OWNER: Final = f"{POD.plural}/owner"
+OF_A_POD: Final = (POD_LABELS, POD_OWNER)
 CLAIM: Final = Kind(
     group="",
     version="v1",

@@ -8,8 +8,8 @@ from enum import StrEnum
 
 from sandpod_crds.models import SandboxStatus
 
-from .kinds import POD, POD_LABELS, Kind
-from .objects import Json
+from .kinds import POD, POD_LABELS, POD_OWNER, Kind
+from .objects import Json, section
 from .observations import Errand
 from .pool.claim import Order, Reading
 
@@ -65,7 +65,10 @@ class Write:
     @property
     def matter(self) -> str:
         """What a refusal of it is about."""
-        return POD_LABELS if (self.verb, self.kind) == (Verb.PATCH, POD) else self.kind.plural
+        if (self.verb, self.kind) != (Verb.PATCH, POD):
+            return self.kind.plural
+        # Who may not have one thing may have the other.
+        return POD_OWNER if "ownerReferences" in section(self.body, "metadata") else POD_LABELS
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

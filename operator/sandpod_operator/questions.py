@@ -13,7 +13,7 @@ from .claims import ClaimFacts
 from .disk import Disk
 from .effective import Effective, effective_spec
 from .errors import BadPodTemplate
-from .kinds import POD, POD_LABELS, Kind
+from .kinds import POD, POD_LABELS, POD_OWNER, Kind
 from .objects import Json, owner_reference
 from .observations import Answer, Errand, Outcome, Refusal
 from .pods import ANNOTATION_POD_HASH
@@ -140,6 +140,10 @@ class Questions:
     def refusal_of_labels(self) -> Refusal | None:
         """The API server's no to a change of the pod that is there."""
         return self._refusal(POD_LABELS)
+
+    @property
+    def refusal_of_owner(self) -> Refusal | None:
+        return self._refusal(POD_OWNER)
 
     def _refusal(self, matter: str) -> Refusal | None:
         refusal = self._refusals.get(matter)

@@ -91,6 +91,7 @@ class Reason(StrEnum):
     STRICT = "Strict"
     INCOMPLETE = "Incomplete"
     UNCHECKED = "Unchecked"
+    EARLIER_WALL = "EarlierWall"
     NOT_ENFORCED = "NotEnforced"
     # Events only
     STARTED = "Started"
@@ -256,6 +257,9 @@ SENTENCES: Final[dict[Reason, str]] = {
     "whoever runs the cluster to delete it; it is tried again by itself.",
     Reason.INGRESS_REFUSED: "The API server does not take the Ingress of a port: {detail} Ask whoever runs "
     "the cluster; it is tried again by itself.",
+    Reason.EARLIER_WALL: "The NetworkPolicy {sandbox}-sandbox still stands around the pod of an earlier "
+    "sandbox of this name, which is going away. This sandbox's own network is put up as soon as it is gone; "
+    "until then it has the one that it started with.",
     Reason.NOT_ENFORCED: "The cluster does not enforce NetworkPolicies: whatever spec.network says, the "
     "sandbox reaches the cluster's own addresses and other sandboxes, and they reach it. Install a network "
     "plugin that enforces them; that is noticed within an hour.",

@@ -9,14 +9,15 @@ from datetime import datetime
 from sandpod_crds import paths
 from sandpod_crds.errors import ApiError, NotFound
 from sandpod_crds.models import Sandbox, SandboxStatus
-from sandpod_crds.names import ANNOTATION_HASH, CHILD_LABELS, LABEL_NETWORK
+from sandpod_crds.names import CHILD_LABELS
 
 from .cluster import Cluster
 from .kinds import CLAIM, INGRESS, NETWORK_POLICY, POD, POD_LABELS, SANDBOX, Kind
-from .objects import Json, controller, key_of, owner_uid, section, uid_of
+from .objects import Json, controller, key_of, owner_uid, uid_of
 from .observations import Key
 from .reasons import Reason
 from .refusals import is_labelled, make_refusal, may_pass, strange_ingress, stranger, subject_of
+from .resources.network_policy import is_a_wall
 from .store import Store
 from .undone import Undone
 
@@ -62,7 +63,7 @@ class SecondLook:
             found = await self._cluster.get(path)
             if owner_uid(found) == sandbox.metadata.uid:
                 found = await self._watched(kind, found, labels=body["metadata"]["labels"])
-            elif _is_a_wall(found):
+            elif is_a_wall(found):
                 # Whose it was, its other labels say.
                 found = await self._watched(kind, found, labels=CHILD_LABELS)
         except NotFound:
@@ -113,7 +114,7 @@ class SecondLook:
 
     async def _labelled_again(self, pod: Json, where: Key, *, key: Key) -> Json:
         """Or as it is, where that cannot be had: what no watch shows is better known than forgotten."""
-        if not is_labelled(pod) and self._undone.too_often(POD_LABELS, where, CHILD_LABELS):
+        if not is_labelled(pod) and self._undone.too_often(POD_LABELS, where, wanted=uid_of(pod)):
             log.warning("%s: somebody takes the labels off its pod again and again", key)
             return pod
         try:
@@ -132,11 +133,3 @@ class SecondLook:
             return found
         body: Json = {"metadata": {"uid": uid_of(found), "labels": labels}}
         return await self._cluster.patch(kind.path(*key_of(found)), body)
-
-
-def _is_a_wall(found: Json) -> bool:
-    """A NetworkPolicy of ours, which has no owner, whatever has become of its labels."""
-    selected = section(section(section(found, "spec"), "podSelector"), "matchLabels")
-    metadata = found["metadata"]
-    ours = LABEL_NETWORK in selected and ANNOTATION_HASH in section(metadata, "annotations")
-    return ours and not controller(metadata)

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 
 from sandpod_crds.models import Sandbox
-from sandpod_crds.names import LABEL_SANDBOX_NAMESPACE, LABEL_SANDBOX_UID
+from sandpod_crds.names import LABEL_NETWORK, LABEL_SANDBOX_NAMESPACE, LABEL_SANDBOX_UID
 
 from .claimants import holder_of_claim, kept_claim, other_in_claim
 from .claims import ClaimFacts, claim_facts
@@ -19,7 +19,7 @@ from .pool.claim import Offer
 from .pool.environment import Environment
 from .pool.pools import Pools
 from .resources.claim import workspace_name
-from .resources.network_policy import policy_name, pool_policy_name
+from .resources.network_policy import network_behind, policy_name, pool_policy_name
 from .store import Store
 
 
@@ -138,13 +138,12 @@ def _orphans(store: Store, key: Key, sandbox: Json | None) -> Iterator[PodFacts]
 
 
 def _is_another_behind(network_policy: Json, store: Store, *, uid: str | None) -> bool:
-    """Whoever has deleted the sandbox may have been an operator before this one: its policy says whose it
-    was.
-    """
-    made_for = section(network_policy["metadata"], "labels").get(LABEL_SANDBOX_UID)
-    if made_for is None or made_for == uid:
+    """Whoever owns it, if anybody does: what lets it out is that no policy selects it any more."""
+    behind = network_behind(network_policy)
+    if behind is None or behind == uid:
         return False
-    return bool(store.pods.owned_by(namespace=key_of(network_policy).namespace, uid=made_for))
+    pods = store.pods.inside(key_of(network_policy).namespace)
+    return any(section(pod["metadata"], "labels").get(LABEL_NETWORK) == behind for pod in pods)
 
 
 def _offer(store: Store, sandbox: Sandbox, pools: Pools, *, wanted: bool) -> Offer | None:

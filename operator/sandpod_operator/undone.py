@@ -6,7 +6,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from .objects import Json, digest
 from .observations import Key
 
 # So often it is put right at once: people make mistakes, and correct them.
@@ -18,7 +17,7 @@ MOST_REMEMBERED = 10_000
 
 @dataclass(slots=True)
 class _Written:
-    what: str
+    wanted: str
     times: int
     # Until when it counts.
     until: datetime
@@ -34,12 +33,12 @@ class Undone:
         written = self._written.get((matter, where))
         return written is not None and self._now() < written.until
 
-    def too_often(self, matter: str, where: Key, body: Json) -> bool:
-        """Takes note of a write; True when the same was written there again and again."""
-        what, before = digest(body), self._written.pop((matter, where), None)
-        again = before is not None and before.what == what and self._now() < before.until
+    def too_often(self, matter: str, where: Key, *, wanted: str) -> bool:
+        """Takes note of a write; True when there was one again and again, and always the same is `wanted`."""
+        before = self._written.pop((matter, where), None)
+        again = before is not None and before.wanted == wanted and self._now() < before.until
         times = before.times + 1 if before is not None and again else 1
-        self._written[matter, where] = _Written(what, times, self._now() + SOON)
+        self._written[matter, where] = _Written(wanted, times, self._now() + SOON)
         if len(self._written) > MOST_REMEMBERED:
             del self._written[next(iter(self._written))]
         return times > AT_ONCE

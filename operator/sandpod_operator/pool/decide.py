@@ -278,4 +278,5 @@ def _ready(
         troubles=[(pod.trouble, pod in ended) for pod in (*ended, *starting) if pod.trouble is not None],
         before=before,
         share=share if share is not None and share.left < pool.spec.replicas else None,
+        vanished=bool(situation.kept_places),
     )

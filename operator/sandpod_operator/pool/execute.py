@@ -9,6 +9,7 @@ from datetime import datetime
 from sandpod_crds import paths
 from sandpod_crds.errors import ApiError, Conflict, NotFound, Unavailable
 from sandpod_crds.models import SandboxPool, SandboxPoolStatus
+from sandpod_crds.names import ANNOTATION_HASH
 
 from ..cluster import STRICT, Cluster
 from ..kinds import CLAIM, NETWORK_POLICY, POD, POOL, Kind
@@ -51,7 +52,7 @@ class PoolExecutor:
         fenced = plan.wall is None or await self._build(plan.wall, blueprint=blueprint, memory=memory)
         for pod in plan.remove:
             await self._remove_pod(pod)
-            memory.places.pop(pod.key.name, None)
+            memory.removed(pod)
         for volume in plan.remove_volumes:
             await self._remove(CLAIM, Key(namespace, volume.name), uid=volume.uid)
         for wall in plan.remove_walls:
@@ -112,7 +113,7 @@ class PoolExecutor:
 
     def _see_whether_it_lasts(self, wall: Json, *, blueprint: Blueprint | None, memory: PoolMemory) -> None:
         plural, where = NETWORK_POLICY.plural, key_of(wall)
-        if self._undone.too_often(plural, where, wall):
+        if self._undone.too_often(plural, where, wanted=wall["metadata"]["annotations"][ANNOTATION_HASH]):
             self._refuse(Reason.UNDONE, f"{plural}/{where.name}", blueprint=blueprint, memory=memory)
             assert memory.refusal is not None
             self._undone.put_off(plural, where, until=memory.refusal.retry_at)
@@ -172,8 +173,10 @@ class PoolExecutor:
                 self._note(error, blueprint=blueprint, memory=memory)
             return False
         memory.settle(start.name)
-        memory.made(start.name, now=self._now())
-        memory.refusal = None
+        memory.made(start.name, network=blueprint.network, now=self._now())
+        # That pods can be made does not say that their wall is left alone.
+        if memory.refusal is not None and memory.refusal.reason is not Reason.UNDONE:
+            memory.refusal = None
         return True
 
     async def _create(self, kind: Kind, body: Json, *, namespace: str) -> None:

@@ -11,7 +11,7 @@ from sandpod_crds.names import LABEL_NETWORK, LABEL_POOL_UID, LABEL_SANDBOX_UID,
 from ..effective import Source, effective_spec
 from ..errors import BadPodTemplate
 from ..kinds import NAMESPACE, POLICY, POOL, SANDBOX, TEMPLATE, Kind
-from ..objects import Json, controller, key_of, owner_uid, section, uid_of
+from ..objects import Json, controller, key_of, section, uid_of
 from ..observations import Key, Refusal
 from ..permission import policies_in
 from ..pods import ANNOTATION_POOL
@@ -51,9 +51,6 @@ def look(
     plan, problem = make_blueprint(pool, store=store, memory=memory, installation=installation)
     for name in [name for name in memory.expected if store.pods.get(Key(key.namespace, name)) is not None]:
         memory.settle(name)
-    at = {name: store.pods.get(Key(key.namespace, name)) for name in memory.places}
-    for name in [name for name, found in at.items() if _is_claimed(found, obj)]:
-        del memory.places[name]
     fenced = plan is not None and _stands(plan, key, store)
     pods = tuple(pod for pod in warm.of(pool) if not claims.taken(pod))
     return PoolSituation(
@@ -66,7 +63,11 @@ def look(
         strays=tuple(_strays(key, store)),
         awaited=len(memory.expected),
         awaited_until=_next(memory, claims),
-        kept_places=tuple(memory.gone(there=lambda name: at.get(name) is not None, now=now)),
+        kept_places=tuple(
+            memory.kept_places(
+                pool.metadata.uid, at=lambda name: store.pods.get(Key(key.namespace, name)), now=now
+            )
+        ),
         volumes=tuple(_volumes(pool, store=store, expected=memory.expected)),
         walls=tuple(_walls(key, store)),
         fenced=fenced,
@@ -78,10 +79,6 @@ def look(
         readable=_readable(plan, key, installation),
         status_written_at=memory.status_written_at,
     )
-
-
-def _is_claimed(pod: Json | None, pool: Json) -> bool:
-    return pod is not None and owner_uid(pod) != uid_of(pool)
 
 
 def _waits_in_vain(pod: WarmPod, store: Store) -> bool:

@@ -4,15 +4,28 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
+from ..objects import Json, owner_uid
 from ..observations import Refusal
 from ..times import still_to_come
 from .pod import Blueprint
+from .warm import WarmPod
 
 # A pod that was asked for is expected for so long. Then it is looked for, and given up if it is not there.
 EXPECTED_FOR = timedelta(seconds=10)
 
 # What was made no longer ago than this and is missing again has been taken away by somebody.
 LATELY = timedelta(seconds=60)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Place:
+    """Of a pod that was made lately. When somebody takes it away, its place is kept for as long: who did that
+    would take the next one too.
+    """
+
+    # What the pod was made with, to be selected by its wall.
+    network: str
+    until: datetime
 
 
 @dataclass(kw_only=True, slots=True)
@@ -29,25 +42,34 @@ class PoolMemory:
     blueprint: Blueprint | None = None
     blueprint_of: tuple[str, ...] = ()
 
-    # Pods that were made lately, that nobody has claimed and that we have not removed: until when the place
-    # of one that is gone is kept. Who took it away would take the next one too.
-    places: dict[str, datetime] = field(default_factory=dict[str, datetime])
+    # Pods that were made lately and that nobody has claimed.
+    places: dict[str, Place] = field(default_factory=dict[str, Place])
+    pool_uid: str = ""
 
     def expect(self, name: str, *, now: datetime) -> None:
         self.expected[name] = now + EXPECTED_FOR
         self.started_at = now
 
-    def made(self, name: str, *, now: datetime) -> None:
-        self.places[name] = now + LATELY
+    def made(self, name: str, *, network: str, now: datetime) -> None:
+        self.places[name] = Place(network=network, until=now + LATELY)
 
-    def gone(self, *, there: Callable[[str], bool], now: datetime) -> list[datetime]:
-        """Until when the places of those are kept that somebody has taken away."""
-        self.places = {
-            name: until
-            for name, until in self.places.items()
-            if still_to_come(until, now=now, within=LATELY) is not None
-        }
-        return [until for name, until in self.places.items() if not there(name)]
+    def removed(self, pod: WarmPod) -> None:
+        """By us. Unless that is because somebody has changed whose it is, another may take its place."""
+        place = self.places.get(pod.key.name)
+        if place is not None and pod.facts.owner_uid is not None and pod.network == place.network:
+            del self.places[pod.key.name]
+
+    def kept_places(
+        self, pool_uid: str, *, at: Callable[[str], Json | None], now: datetime
+    ) -> list[datetime]:
+        """Until when the places of those are kept that somebody has taken away. `at` finds a pod by name."""
+        if pool_uid != self.pool_uid:
+            self.places, self.pool_uid = {}, pool_uid
+        for name, place in list(self.places.items()):
+            over = still_to_come(place.until, now=now, within=LATELY) is None
+            if over or _is_claimed(at(name), pool_uid):
+                del self.places[name]
+        return [place.until for name, place in self.places.items() if at(name) is None]
 
     def started_lately(self, *, now: datetime) -> bool:
         since = self.started_at
@@ -62,3 +84,7 @@ class PoolMemory:
             for name, until in self.expected.items()
             if still_to_come(until, now=now, within=EXPECTED_FOR) is None
         ]
+
+
+def _is_claimed(pod: Json | None, pool_uid: str) -> bool:
+    return pod is not None and owner_uid(pod) not in (None, pool_uid)

@@ -25,6 +25,7 @@ class PoolReason(StrEnum):
     FILLING = "Filling"
     REPLACING = "Replacing"
     PODS_FAIL = "PodsFail"
+    PODS_VANISH = "PodsVanish"
     WARM_PODS_LIMITED = "WarmPodsLimited"
     # TemplateFound
     FOUND = "Found"
@@ -43,6 +44,8 @@ SENTENCES = {
     "are pods of the present one.",
     PoolReason.PODS_FAIL: "Warm pods do not come up: {detail} Correct the template; it is tried again about "
     "once a minute, and a changed template at once.",
+    PoolReason.PODS_VANISH: "Somebody deletes or changes warm pods as soon as they are made. The operator "
+    "makes others a minute later; find out who it is.",
     PoolReason.WARM_PODS_LIMITED: "The SandboxPolicy {share.policy} allows {share.most} warm pods in this "
     "namespace (maxWarmPods), and the older pools ask for {share.before}: {share.left} are left for this "
     "one. Lower spec.replicas here or there, or ask the platform team for more.",
@@ -82,6 +85,7 @@ def condition_of_ready(
     troubles: Sequence[tuple[Trouble, bool]],
     before: Condition | None,
     share: Share | None = None,
+    vanished: bool = False,
 ) -> tuple[bool, str, str]:
     """The worst that is known. A trouble comes with whether its pod has ended. `share` is less than what the
     pool asks for, and all that is wanted then.
@@ -102,6 +106,8 @@ def condition_of_ready(
     if before is not None and before.reason == PoolReason.PODS_FAIL and ready < wanted:
         # Until the next ones have come up, or failed too.
         return False, before.reason, before.message
+    if vanished and not enough:
+        return False, PoolReason.PODS_VANISH, SENTENCES[PoolReason.PODS_VANISH]
     if share is not None:
         limited = PoolReason.WARM_PODS_LIMITED
         return False, limited, SENTENCES[limited].format(share=share)

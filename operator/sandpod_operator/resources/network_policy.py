@@ -100,6 +100,18 @@ def is_as_wanted(found: Json, wanted: Json) -> bool:
     )
 
 
+def is_a_wall(found: Json) -> bool:
+    """One of ours, whatever has become of its labels."""
+    metadata = found["metadata"]
+    ours = network_behind(found) is not None and ANNOTATION_HASH in section(metadata, "annotations")
+    return ours and not controller(metadata)
+
+
+def network_behind(policy: Json) -> str | None:
+    """What the pods behind it carry in LABEL_NETWORK."""
+    return section(section(section(policy, "spec"), "podSelector"), "matchLabels").get(LABEL_NETWORK)
+
+
 def _ingress(installation: Installation) -> Iterator[Json]:
     # The gateway: the control port, and whatever port a user's program listens on. Not as a range of ports,
     # of which some networks understand the first only.
