@@ -140,7 +140,9 @@ def _orphans(store: Store, key: Key, sandbox: Json | None) -> Iterator[PodFacts]
 def _is_another_behind(network_policy: Json, store: Store, *, uid: str | None) -> bool:
     """Whoever owns it, if anybody does: what lets it out is that no policy selects it any more."""
     behind = network_behind(network_policy)
-    if behind is None or behind == uid:
+    made_for = section(network_policy["metadata"], "labels").get(LABEL_SANDBOX_UID)
+    # What is ours and selects others, somebody has changed.
+    if behind is None or (uid is not None and uid in (behind, made_for)):
         return False
     pods = store.pods.inside(key_of(network_policy).namespace)
     return any(section(pod["metadata"], "labels").get(LABEL_NETWORK) == behind for pod in pods)

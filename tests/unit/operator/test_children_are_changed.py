@@ -42,6 +42,21 @@ async def test_what_somebody_adds_to_a_wall_is_taken_away_again() -> None:
     assert world.api.objects[POLICY_PATH]["spec"] == wall
 
 
+async def test_a_wall_that_somebody_puts_around_anothers_pod_is_put_right() -> None:
+    world = await with_workspace()
+    other = new_sandbox()
+    other["metadata"]["name"] = "den"
+    world.api.put(SANDBOX_PATH.replace("/box", "/den"), other)
+    await world.wait(10)
+    around = {LABEL_NETWORK: uid_of(world.api.objects[SANDBOX_PATH.replace("/box", "/den")])}
+
+    world.api.change(POLICY_PATH, {"spec": {"podSelector": {"matchLabels": around}}})
+    await world.settle()
+
+    selected = world.api.objects[POLICY_PATH]["spec"]["podSelector"]["matchLabels"]
+    assert selected == {LABEL_NETWORK: uid_of(world.sandbox)}
+
+
 async def test_a_wall_of_an_earlier_sandbox_becomes_that_of_the_next() -> None:
     world = await with_workspace()
     theirs = world.api.objects[POLICY_PATH]
