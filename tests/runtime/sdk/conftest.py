@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -74,6 +75,8 @@ class Cli:
     @contextmanager
     def started(self, *words: str) -> Generator[subprocess.Popen[bytes]]:
         """While it runs; it is ended at the end."""
+        # Under nohup it is ignored, and what we start would inherit that.
+        before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
         process = subprocess.Popen(
             self.command(*words),
             stdin=subprocess.DEVNULL,
@@ -81,6 +84,7 @@ class Cli:
             stderr=subprocess.PIPE,
             env=self.environ,
         )
+        signal.signal(signal.SIGHUP, before)
         try:
             yield process
         finally:
