@@ -65,7 +65,10 @@ def look(
         awaited_until=_next(memory, claims),
         kept_places=tuple(
             memory.kept_places(
-                pool.metadata.uid, at=lambda name: store.pods.get(Key(key.namespace, name)), now=now
+                pool.metadata.uid,
+                waiting={pod.key.name for pod in pods},
+                at=lambda name: store.pods.get(Key(key.namespace, name)),
+                now=now,
             )
         ),
         volumes=tuple(_volumes(pool, store=store, expected=memory.expected)),

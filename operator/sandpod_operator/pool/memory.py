@@ -1,6 +1,6 @@
 """What the operator remembers about a pool and can do without: after a restart it looks again."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
@@ -42,7 +42,7 @@ class PoolMemory:
     blueprint: Blueprint | None = None
     blueprint_of: tuple[str, ...] = ()
 
-    # Pods that were made lately and that nobody has claimed.
+    # Of pods that nobody has claimed.
     places: dict[str, Place] = field(default_factory=dict[str, Place])
     pool_uid: str = ""
 
@@ -60,16 +60,21 @@ class PoolMemory:
             del self.places[pod.key.name]
 
     def kept_places(
-        self, pool_uid: str, *, at: Callable[[str], Json | None], now: datetime
+        self, pool_uid: str, *, waiting: Set[str], at: Callable[[str], Json | None], now: datetime
     ) -> list[datetime]:
         """Until when the places of those are kept that somebody has taken away. `at` finds a pod by name."""
         if pool_uid != self.pool_uid:
             self.places, self.pool_uid = {}, pool_uid
-        for name, place in list(self.places.items()):
-            over = still_to_come(place.until, now=now, within=LATELY) is None
-            if over or _is_claimed(at(name), pool_uid):
+        kept: list[datetime] = []
+        # With hundreds of pods and dozens of claims a second, those that wait are not looked at each time.
+        for name in self.places.keys() - waiting:
+            pod, until = at(name), self.places[name].until
+            over = still_to_come(until, now=now, within=LATELY) is None
+            if over or _is_claimed(pod, pool_uid):
                 del self.places[name]
-        return [place.until for name, place in self.places.items() if at(name) is None]
+            elif pod is None:
+                kept.append(until)
+        return kept
 
     def started_lately(self, *, now: datetime) -> bool:
         since = self.started_at
