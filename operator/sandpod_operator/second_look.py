@@ -4,6 +4,7 @@ which an object is watched, or an answer was lost.
 
 import logging
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import datetime
 
 from sandpod_crds import paths
@@ -31,6 +32,15 @@ TAKEN = {
 }
 
 
+async def is_there(kind: Kind, key: Key, *, uid: str, cluster: Cluster, store: Store) -> bool:
+    """This very object. The Store knows of its end then, whatever the watch has told."""
+    with suppress(NotFound):
+        if uid_of(await cluster.get(kind.path(*key))) == uid:
+            return True
+    store.deleted(kind, key, uid=uid)
+    return False
+
+
 class SecondLook:
     def __init__(
         self, *, cluster: Cluster, store: Store, undone: Undone, now: Callable[[], datetime]
@@ -44,15 +54,9 @@ class SecondLook:
         """Asked when something of it has vanished at once. The garbage collector may know of a deletion that
         no watch has told us yet, and would take away whatever we make.
         """
-        uid = sandbox.metadata.uid
-        try:
-            found = await self._cluster.get(paths.sandboxes(*key))
-        except NotFound:
-            found = None
-        if found is not None and uid_of(found) == uid:
-            return True
-        self._store.deleted(SANDBOX, key, uid=uid)
-        return False
+        return await is_there(
+            SANDBOX, key, uid=sandbox.metadata.uid, cluster=self._cluster, store=self._store
+        )
 
     async def at_the_other(self, kind: Kind, body: Json, *, key: Key, sandbox: Sandbox) -> bool:
         """One of that name exists. True when it is ours, from a create whose answer was lost; it may be

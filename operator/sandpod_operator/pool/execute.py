@@ -18,6 +18,7 @@ from ..observations import Key, Refusal
 from ..reasons import Reason
 from ..refusals import Subject, make_refusal, refusal
 from ..resources.pod import with_bind_nonce
+from ..second_look import is_there
 from ..store import Store
 from ..undone import Undone
 from .claims import Claims
@@ -83,11 +84,7 @@ class PoolExecutor:
         deletion that no watch has told us yet, and would take away whatever we make.
         """
         key, uid = Key(pool.metadata.namespace, pool.metadata.name), pool.metadata.uid
-        with suppress(NotFound):
-            if uid_of(await self._cluster.get(POOL.path(*key))) == uid:
-                return True
-        self._store.deleted(POOL, key, uid=uid)
-        return False
+        return await is_there(POOL, key, uid=uid, cluster=self._cluster, store=self._store)
 
     async def _build(self, wall: Json, *, blueprint: Blueprint | None, memory: PoolMemory) -> bool:
         """Also over an earlier one of ours; never over what somebody else has put there."""
