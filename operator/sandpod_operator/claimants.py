@@ -5,9 +5,9 @@ another's; and who may still be in it.
 from sandpod_crds.models import Sandbox
 from sandpod_crds.names import API_VERSION, LABEL_INSTANCE
 
-from .objects import Json, controller, owner_uid, section, uid_of
+from .objects import Json, controller, is_left_by_a_pool, owner_uid, section, uid_of
 from .observations import Errand, Key, Outcome
-from .pods import PodFacts, facts
+from .pods import ANNOTATION_POOL, PodFacts, facts
 from .resources.claim import workspace_name
 from .store import Store
 
@@ -67,6 +67,10 @@ def _is_let_in(pod: Json, store: Store) -> bool:
 
 
 def _owner(claim: Json, sandbox: Sandbox) -> str | None:
+    if is_left_by_a_pool(claim):
+        return (
+            f"the SandboxPool {section(claim['metadata'], 'annotations').get(ANNOTATION_POOL, '')}".rstrip()
+        )
     owner = controller(claim["metadata"])
     if owner.get("apiVersion") != API_VERSION or owner.get("uid") == sandbox.metadata.uid:
         return None

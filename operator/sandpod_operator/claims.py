@@ -5,7 +5,7 @@ from datetime import datetime
 
 from sandpod_crds.names import LABEL_INSTANCE
 
-from .objects import Json, controller, entries, section, uid_of
+from .objects import Json, controller, entries, is_left_by_a_pool, section, uid_of
 from .times import parse_time
 
 
@@ -16,6 +16,8 @@ class ClaimFacts:
     owner: Json
     # The name of the sandbox that it was made for.
     sandbox: str
+    # Made for a warm pod, and not yet given to the sandbox that has the pod now, if any has.
+    of_pool: bool
     phase: str
     created_at: datetime
     deleted: bool
@@ -37,6 +39,7 @@ def claim_facts(claim: Json) -> ClaimFacts:
         uid=uid_of(claim),
         owner=controller(metadata),
         sandbox=section(metadata, "labels").get(LABEL_INSTANCE, ""),
+        of_pool=is_left_by_a_pool(claim),
         phase=status.get("phase", "Pending"),
         created_at=parse_time(metadata["creationTimestamp"]),
         deleted="deletionTimestamp" in metadata,

@@ -36,7 +36,13 @@ from .reasons import Reason
 from .settings import Installation
 from .situation import Situation
 from .times import SKEW
-from .workspace import make_the_workspace, tend_the_workspace, volume_obstacle, waits_for_its_volume
+from .workspace import (
+    make_the_workspace,
+    take_over_the_volume,
+    tend_the_workspace,
+    volume_obstacle,
+    waits_for_its_volume,
+)
 
 # After so long, a start that is still under way is worth a word.
 SLOW = timedelta(seconds=60)
@@ -280,6 +286,7 @@ PHASES: tuple[Callable[[Case], Plan | None], ...] = (
     let_the_old_pod_go,
     bury_the_pod,
     take_it_back,
+    take_over_the_volume,
     tend_the_workspace,
     stay_asleep,
     know_the_spec,

@@ -105,9 +105,12 @@ def _of_preview(ingress: Json, _: "Cache") -> Sandboxes:
 
 
 def _of_claim(claim: Json, sandboxes: "Cache") -> Sandboxes:
-    """Also the sandbox that waits because its claim's name is taken."""
+    """Also the sandbox that waits because its claim's name is taken, and the one that has it from a pool."""
     key = key_of(claim)
-    return {*_labelled(claim, sandboxes), Key(key.namespace, key.name.removesuffix(workspace_name("")))}
+    yield from _labelled(claim, sandboxes)
+    yield Key(key.namespace, key.name.removesuffix(workspace_name("")))
+    for sandbox in sandboxes.keeping(namespace=key.namespace, claim=key.name):
+        yield key_of(sandbox)
 
 
 def _of_namespace(obj: Json, sandboxes: "Cache") -> Sandboxes:

@@ -4,7 +4,7 @@ import hashlib
 import json
 from typing import Any, cast
 
-from sandpod_crds.names import API_VERSION
+from sandpod_crds.names import API_VERSION, LABEL_INSTANCE, LABEL_POOL_UID
 
 from .observations import Key
 
@@ -45,6 +45,13 @@ def owner_uid(obj: Json) -> str | None:
     """Of the object of ours that this one belongs to."""
     owner = controller(obj["metadata"])
     return owner.get("uid") if owner.get("apiVersion") == API_VERSION else None
+
+
+def is_left_by_a_pool(obj: Json) -> bool:
+    """Made for a pool, and belongs neither to it nor to a sandbox: a wall, a warm pod's volume, a stray."""
+    metadata = obj["metadata"]
+    labels = section(metadata, "labels")
+    return LABEL_POOL_UID in labels and LABEL_INSTANCE not in labels and not controller(metadata)
 
 
 def owner_reference(*, kind: str, name: str, uid: str) -> Json:

@@ -216,15 +216,16 @@ class Questions:
         return known or workspace_name(self.sandbox.metadata.name)
 
     @property
-    def pool_uid(self) -> str | None:
-        """Of the pool that its pod comes from, or may come from."""
-        if self.pod is not None:
-            return self.pod.pool_uid
-        return self.offer.pool.metadata.uid if self.offer is not None else None
-
-    @property
     def claim(self) -> ClaimFacts | None:
         return self._claims.get(self.claim_name or "")
+
+    @property
+    def brought(self) -> ClaimFacts | None:
+        """What came with its last pod, and has that one's name, whatever the spec says now."""
+        name = self.status.workspace_claim
+        # The status says so of a volume of the sandbox's own name before there is one.
+        own = workspace_name(self.sandbox.metadata.name)
+        return self._claims.get(name) if name is not None and name != own else None
 
     @cached_property
     def wanted_pod(self) -> Json:

@@ -10,7 +10,7 @@ from sandpod_crds.models import Sandbox
 from sandpod_crds.names import CHILD_LABELS, LABEL_VERSION, SANDBOX_KIND
 
 from .kinds import CLAIM, INGRESS, POD, Kind
-from .objects import Json, controller, entries, section
+from .objects import Json, controller, entries, is_left_by_a_pool, section
 from .observations import Refusal
 from .reasons import Reason
 
@@ -106,6 +106,8 @@ def stranger(found: Json, *, sandbox_uid: str, heirless: bool = False) -> str | 
         return None
     if owner:
         return f"it belongs to the {owner.get('kind')} {owner.get('name')}."
+    if is_left_by_a_pool(found):
+        return "it belongs to a SandboxPool."
     if heirless and labelled:
         return None
     return "it belongs to nobody."

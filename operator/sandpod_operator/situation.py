@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 
 from sandpod_crds.models import Sandbox
-from sandpod_crds.names import LABEL_NETWORK, LABEL_SANDBOX_NAMESPACE, LABEL_SANDBOX_UID
+from sandpod_crds.names import LABEL_SANDBOX_NAMESPACE, LABEL_SANDBOX_UID
 
 from .claimants import holder_of_claim, kept_claim, other_in_claim
 from .claims import ClaimFacts, claim_facts
@@ -144,8 +144,7 @@ def _is_another_behind(network_policy: Json, store: Store, *, uid: str | None) -
     # What is ours and selects others, somebody has changed.
     if behind is None or (uid is not None and uid in (behind, made_for)):
         return False
-    pods = store.pods.inside(key_of(network_policy).namespace)
-    return any(section(pod["metadata"], "labels").get(LABEL_NETWORK) == behind for pod in pods)
+    return store.pods.is_any_behind(behind, namespace=key_of(network_policy).namespace)
 
 
 def _offer(store: Store, sandbox: Sandbox, pools: Pools, *, wanted: bool) -> Offer | None:

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterator
 from datetime import timedelta
 
-from sandpod_crds.names import LABEL_INSTANCE
+from sandpod_crds.names import LABEL_INSTANCE, LABEL_NETWORK
 
 from .census import Census
 from .kinds import (
@@ -22,9 +22,10 @@ from .kinds import (
     TEMPLATE,
     Kind,
 )
-from .objects import Json, controller, key_of, owner_uid, section, uid_of, version_of
+from .objects import Json, controller, is_left_by_a_pool, key_of, owner_uid, section, uid_of, version_of
 from .observations import Answer, Errand, Key, Refusal
 from .pods import workspace_claim
+from .resources.claim import workspace_name
 from .sharing import shared
 
 # Objects that were deleted are remembered for so many deletions, so that the late answer to a write does not
@@ -45,12 +46,19 @@ class Cache:
         self._by_owner: Index = {}
         # What belongs to nobody, by namespace and the name of the sandbox that it was made for.
         self._left: Index = {}
+        # What was made for pools and belongs to nobody, by namespace.
+        self._left_by_pools: Index = {}
+        # Pods, by namespace and the NetworkPolicy that they are behind.
+        self._behind: Index = {}
         # Pods, by namespace and the claim that they have as workspace.
         self._mounting: Index = {}
         # By namespace, and nothing else
         self._inside: Index = {}
         # Sandboxes, by namespace and the pool that their status names.
         self._of_pool: Index = {}
+        # Sandboxes, by namespace and the claim that their status names, if it has not their own name: then
+        # there need not be one yet, or it may be another's.
+        self._keeping: Index = {}
         self._deleted: dict[str, None] = {}
 
     def __len__(self) -> int:
@@ -74,6 +82,14 @@ class Cache:
         """The objects in this namespace that were made for a sandbox of this name and belong to nobody."""
         return [self._objects[key] for key in sorted(self._left.get((namespace, sandbox), ()))]
 
+    def left_by_pools(self, namespace: str) -> list[Json]:
+        """The objects in this namespace that were made for pools and belong to nobody, by name."""
+        return [self._objects[key] for key in sorted(self._left_by_pools.get((namespace, ""), ()))]
+
+    def is_any_behind(self, network: str, *, namespace: str) -> bool:
+        """Whether a policy that selects this network selects a pod in this namespace."""
+        return (namespace, network) in self._behind
+
     def inside(self, namespace: str) -> list[Json]:
         """The objects in this namespace, by name."""
         return [self._objects[key] for key in sorted(self._inside.get((namespace, ""), ()))]
@@ -86,6 +102,10 @@ class Cache:
         """The pods in this namespace whose workspace this claim is, the first one first."""
         found = [self._objects[key] for key in self._mounting.get((namespace, claim), ())]
         return sorted(found, key=lambda pod: (pod["metadata"]["creationTimestamp"], uid_of(pod)))
+
+    def keeping(self, *, namespace: str, claim: str) -> list[Json]:
+        """The sandboxes in this namespace whose files are in this claim of a warm pod's, by name."""
+        return [self._objects[key] for key in sorted(self._keeping.get((namespace, claim), ()))]
 
     def observe(self, obj: Json) -> bool:
         """An event of a watch says that this object exists."""
@@ -143,14 +163,21 @@ class Cache:
     def _places(self, key: Key, obj: Json) -> Iterator[tuple[Index, tuple[str, str]]]:
         metadata = obj["metadata"]
         yield self._inside, (key.namespace, "")
+        if is_left_by_a_pool(obj):
+            yield self._left_by_pools, (key.namespace, "")
         if pool := section(obj, "status").get("pool"):
             yield self._of_pool, (key.namespace, pool)
+        kept = section(obj, "status").get("workspaceClaim")
+        if kept not in (None, workspace_name(key.name)):
+            yield self._keeping, (key.namespace, kept)
         if (owner := owner_uid(obj)) is not None:
             yield self._by_owner, (key.namespace, owner)
         elif (name := section(metadata, "labels").get(LABEL_INSTANCE)) and not controller(metadata):
             yield self._left, (key.namespace, name)
         if (claim := workspace_claim(obj)) is not None:
             yield self._mounting, (key.namespace, claim)
+        if network := section(metadata, "labels").get(LABEL_NETWORK):
+            yield self._behind, (key.namespace, network)
 
 
 def _nobody(key: Key) -> None:

@@ -6,14 +6,14 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from sandpod_crds.models import Workspace
-from sandpod_crds.names import LABEL_INSTANCE, ConditionType
+from sandpod_crds.names import LABEL_INSTANCE, LABEL_POOL_UID, ConditionType
 
 from .claims import ClaimFacts
 from .kinds import CLAIM
 from .objects import Json, section
 from .plan import Plan, Removal, Verb, Write
 from .pod_ends import Trouble
-from .pods import PodFacts
+from .pods import ANNOTATION_POOL, PodFacts
 from .quantities import parse
 from .reasons import Reason
 from .resources.claim import build_claim
@@ -32,6 +32,19 @@ _NOT_THERE = re.compile(r"volume('s)? node affinity", re.IGNORECASE)
 _NO_CLAIM = re.compile(r'persistentvolumeclaim "(?P<name>[^"]+)" not found', re.IGNORECASE)
 _ANY_VOLUME = re.compile(r"volume|\bpvc", re.IGNORECASE)
 _NO_VOLUME = re.compile(r"unbound (immediate )?persistentvolumeclaim", re.IGNORECASE)
+
+
+def take_over_the_volume(case: "Case") -> Plan | None:
+    """Its warm pod is gone, which said whose the volume is that came with it. Before that nobody waits for
+    this write, and afterwards only the status would say it.
+    """
+    claim = case.brought
+    if claim is None or not claim.of_pool or claim.deleted or case.pod is not None:
+        return None
+    if case.holder is not None or case.refusal_of(CLAIM) is not None:
+        return None
+    retained = case.spec.workspace is not None and case.spec.workspace.reclaim == "Retain"
+    return case.write(_patch(claim, _adoption(case, retained=retained)))
 
 
 def tend_the_workspace(case: "Case") -> Plan | None:
@@ -151,7 +164,7 @@ def _is_nobody_let_in(case: "Case") -> bool:
 
 
 def _leave_it(claim: ClaimFacts, case: "Case") -> Plan:
-    """Its pool was deleted in the moment of the claim, and the volume goes with it."""
+    """Somebody has deleted it in the moment of the claim."""
     assert case.pod is not None
     remove = Removal(name=case.pod.name, uid=case.pod.uid)
     return case.wait(Reason.EARLIER_CLAIM, claim.name, remove=remove)
@@ -159,17 +172,25 @@ def _leave_it(claim: ClaimFacts, case: "Case") -> Plan:
 
 def is_ours(claim: ClaimFacts, case: "Case") -> bool:
     """Made for this sandbox, or left by an earlier one of its name, or brought by its warm pod."""
-    held = case.pod.workspace_claim if case.pod is not None else None
-    brought = claim.name in (held, case.status.workspace_claim)
     if is_kept_for_another(claim, case):
         return False
-    return claim.owner.get("uid") in (None, case.uid, case.pool_uid if brought else None)
+    if claim.of_pool:
+        return _is_held(claim, case) or case.brought == claim
+    return claim.owner.get("uid") in (None, case.uid)
 
 
 def is_kept_for_another(claim: ClaimFacts, case: "Case") -> bool:
     """A warm pod's claim that a sandbox retained: its name is like that of a sandbox named as the pod."""
-    held = case.pod is not None and case.pod.workspace_claim == claim.name
-    return not claim.owner and not held and claim.sandbox not in ("", case.sandbox.metadata.name)
+    return (
+        not claim.owner
+        and not _is_held(claim, case)
+        and claim.sandbox not in ("", case.sandbox.metadata.name)
+    )
+
+
+def _is_held(claim: ClaimFacts, case: "Case") -> bool:
+    """By its pod."""
+    return case.pod is not None and case.pod.workspace_claim == claim.name
 
 
 def is_to_grow(claim: ClaimFacts, workspace: Workspace) -> bool:
@@ -204,6 +225,9 @@ def _creation(case: "Case", workspace: Workspace) -> Write:
 
 def _new_keeper(claim: ClaimFacts, workspace: Workspace, case: "Case") -> Json:
     """The merge patch after which the claim goes with the sandbox, or stays, as the spec says."""
+    if claim.of_pool:
+        # One that is to stay must say so in time: without its pod and its sandbox, it would be swept up.
+        return _adoption(case, retained=True) if workspace.reclaim == "Retain" else {}
     metadata: Json = {}
     ours = claim.owner.get("uid") == case.uid
     if workspace.reclaim == "Delete" and not ours:
@@ -213,6 +237,17 @@ def _new_keeper(claim: ClaimFacts, workspace: Workspace, case: "Case") -> Json:
     if claim.sandbox != case.sandbox.metadata.name:
         metadata["labels"] = {LABEL_INSTANCE: case.sandbox.metadata.name}
     return {"metadata": metadata} if metadata else {}
+
+
+def _adoption(case: "Case", *, retained: bool) -> Json:
+    """The merge patch after which it has nothing to do with a pool any more."""
+    metadata: Json = {
+        "labels": {LABEL_INSTANCE: case.sandbox.metadata.name, LABEL_POOL_UID: None},
+        "annotations": {ANNOTATION_POOL: None},
+    }
+    if not retained:
+        metadata["ownerReferences"] = [case.owner]
+    return {"metadata": metadata}
 
 
 def _growth(claim: ClaimFacts, workspace: Workspace, case: "Case") -> Json:

@@ -36,12 +36,7 @@ def measure(api: Api, *, sandboxes: int) -> Section:
             Row(what="per cold start", figure=f"{plain:.1f}", goal="≤ 4", how=how),
             Row(what="… with a workspace and a port", figure=f"{large:.1f}", goal="≤ 6", how=how),
             Row(what="per warm claim", figure=warm, goal="≤ 2", how=claimed),
-            Row(
-                what="… with a workspace",
-                figure=kept,
-                goal="≤ 2",
-                how=f"{claimed}; then the volume is its own",
-            ),
+            Row(what="… with a workspace", figure=kept, goal="≤ 2", how=claimed),
             Row(
                 what="operator restarted, all converged",
                 figure=f"{restart}",

@@ -187,7 +187,7 @@ def test_where_the_operator_may_read_no_secrets_who_needs_them_starts_cold_and_i
 
 
 @pytest.mark.parametrize("spec", [{}, {"workspace": {"size": "1Gi"}}])
-def test_a_warm_claim_costs_two_writes_until_it_is_ready(sandbox: Sandboxes, spec: Json) -> None:
+def test_a_warm_claim_costs_two_writes(sandbox: Sandboxes, spec: Json) -> None:
     template(sandbox.namespace, **spec)
     pool(sandbox.namespace, replicas=1)
     filled(sandbox.namespace, 1)
@@ -203,12 +203,7 @@ def test_a_warm_claim_costs_two_writes_until_it_is_ready(sandbox: Sandboxes, spe
         for each in operator_writes(sandbox.namespace)[before:]
         if each.split()[-1] in (box.name, pod, volume)
     ]
-    # And then the volume becomes the sandbox's.
-    assert written == [
-        f"patch pods {pod}",
-        f"patch sandboxes/status {box.name}",
-        *([f"patch persistentvolumeclaims {volume}"] if volume else []),
-    ]
+    assert written == [f"patch pods {pod}", f"patch sandboxes/status {box.name}"]
 
 
 def test_an_empty_pool_means_a_cold_start_and_that_is_told(sandbox: Sandboxes) -> None:
@@ -256,13 +251,34 @@ def test_a_warm_pod_with_a_workspace_keeps_its_files_over_a_sleep(sandbox: Sandb
     assert box.status()["pool"] == "warm"
     box.exec("sh", "-c", "echo kept > /workspace/f")
     claim = box.status()["workspaceClaim"]
+    box.falls_asleep()
     owner = "{.metadata.ownerReferences[0].name}"
     read = ("get", "pvc", claim, "-n", box.namespace, "-o", f"jsonpath={owner}")
     eventually(lambda: kubectl(*read).stdout == box.name)
-    box.falls_asleep()
 
     assert box.output("cat /workspace/f") == "kept"
     assert box.status()["workspaceClaim"] == claim
+
+
+def test_a_claimed_volume_outlives_its_pool_and_goes_with_its_sandbox(sandbox: Sandboxes) -> None:
+    template(sandbox.namespace, workspace={"size": "1Gi"})
+    pool(sandbox.namespace, replicas=1)
+    filled(sandbox.namespace, 1)
+    box = sandbox(poolRef={"name": "warm"}).wait()
+    box.exec("sh", "-c", "echo kept > /workspace/f")
+    claim = box.status()["workspaceClaim"]
+    filled(sandbox.namespace, 1)
+
+    def volumes() -> list[str]:
+        return [each["metadata"]["name"] for each in get("pvc", "-n", sandbox.namespace)["items"]]
+
+    assert len(volumes()) == 2
+    kubectl("delete", "sandboxpool", "warm", "-n", sandbox.namespace)
+    eventually(lambda: volumes() == [claim], timeout=90)
+    assert box.output("cat /workspace/f") == "kept"
+
+    kubectl("delete", "sandbox", box.name, "-n", sandbox.namespace)
+    eventually(lambda: volumes() == [], timeout=90)
 
 
 @pytest.mark.parametrize("field", ["replicas", "readyReplicas"])

@@ -13,7 +13,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, precondition
 from sandpod_crds.names import ANNOTATION_WAKE, CHILD_LABELS, LABEL_SANDBOX_UID
-from sandpod_operator.objects import Json, controller, entries, section, uid_of
+from sandpod_operator.objects import Json, controller, entries, is_left_by_a_pool, section, uid_of
 from sandpod_operator.refusals import is_labelled
 
 from tests.support.operator_machine import OURS, PODS, Machine, happens
@@ -236,6 +236,8 @@ class Lifecycle(Machine):
             owner = controller(obj["metadata"])
             assert not owner or owner["uid"] in there, children(world)
             assert owner or obj["kind"] != "Pod", children(world)
+            volume = obj["kind"] == "PersistentVolumeClaim" and is_left_by_a_pool(obj)
+            assert not volume or obj["metadata"]["name"] in self.volumes_in_use(), children(world)
             # The wall of an earlier sandbox becomes the next one's at its start. One without the labels by
             # which it is watched, its sandbox cannot take along when it goes in its sleep.
             wall = obj["kind"] == "NetworkPolicy" and is_labelled(obj)

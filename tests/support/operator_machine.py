@@ -14,6 +14,7 @@ from sandpod_crds import durations
 from sandpod_crds.errors import ApiError, Conflict, Forbidden, Throttled, Unavailable
 from sandpod_crds.names import GROUP, LABEL_NETWORK
 from sandpod_operator.objects import Json, controller, section, uid_of
+from sandpod_operator.pods import workspace_claim
 from sandpod_operator.refusals import is_labelled
 from sandpod_operator.times import parse_time
 
@@ -190,6 +191,12 @@ class Machine(RuleBasedStateMachine):
     def pods_of(self, sandbox: Json) -> list[Json]:
         return [pod for pod in self.pods if controller(pod["metadata"]).get("uid") == uid_of(sandbox)]
 
+    def volumes_in_use(self) -> set[str]:
+        """By a pod, or by a sandbox that sleeps."""
+        kept = [section(sandbox, "status").get("workspaceClaim") for sandbox in self.sandboxes.values()]
+        mounted = [workspace_claim(pod) for pod in self.pods]
+        return {claim for claim in (*kept, *mounted) if claim is not None}
+
     def bound_runtimes(self) -> list[str]:
         there = {uid_of(pod) for pod in self.pods} - self.world.silent
         return [uid for uid, runtime in self.world.runtimes.items() if runtime.bound and uid in there]
@@ -253,7 +260,12 @@ class Machine(RuleBasedStateMachine):
         """Only what it can see can be held against it."""
         verb, _, path = call.partition(" ")
         obj = self.world.api.objects.get(path)
-        if verb != "DELETE" or obj is None or self.world.blind:
+        if verb != "DELETE" or obj is None:
+            return
+        if obj["kind"] == "PersistentVolumeClaim" and obj["metadata"]["name"] in self.volumes_in_use():
+            # Who uses it does not change without the operator.
+            self.wrong.append(f"{call}, in which somebody's files are")
+        if self.world.blind:
             return
         if obj["kind"] == "Pod" and self._works(obj):
             self.wrong.append(f"{call}, in which somebody works")

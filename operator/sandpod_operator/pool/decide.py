@@ -36,7 +36,7 @@ BURST_PAUSE = timedelta(seconds=3)
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Volume:
-    """A PersistentVolumeClaim whose owner is the pool."""
+    """A PersistentVolumeClaim that came with a warm pod."""
 
     name: str
     uid: str
@@ -141,7 +141,11 @@ def decide_pool(
         # The garbage collector may come late, or leave them: somebody's finalizer holds the pool, or it is
         # deleted with --cascade=orphan.
         there = [pod for pod in (*situation.pods, *situation.strays) if pod.facts.deleted_at is None]
-        return PoolPlan(remove=tuple(there), remove_walls=_walls_to_remove(situation))
+        return PoolPlan(
+            remove=tuple(there),
+            remove_volumes=_volumes_to_remove(situation),
+            remove_walls=_walls_to_remove(situation),
+        )
     pods = _Sorted(situation, pool, now=now, limits=limits)
     counts = _count(situation, pool, pods, now=now, limits=limits)
     numbers = reckon(counts)
@@ -157,7 +161,7 @@ def decide_pool(
     return PoolPlan(
         wall=blueprint.wall if blueprint and not situation.fenced and not counts.refused else None,
         remove=(*situation.strays, *_removals(pods, numbers)),
-        remove_volumes=tuple(volume for volume in situation.volumes if not volume.used),
+        remove_volumes=_volumes_to_remove(situation),
         remove_walls=_walls_to_remove(situation),
         create=tuple(blueprint.start(name()) for _ in range(numbers.create)) if blueprint is not None else (),
         status=status,
@@ -205,6 +209,10 @@ def _removals(pods: _Sorted, numbers: Numbers) -> Iterator[WarmPod]:
     # The youngest: the oldest are the next to be claimed.
     yield from pods.those(Use.STARTING, fresh=True)[::-1][: numbers.remove_fresh_starting]
     yield from pods.those(Use.READY, fresh=True)[::-1][: numbers.remove_fresh_ready]
+
+
+def _volumes_to_remove(situation: PoolSituation) -> tuple[Volume, ...]:
+    return tuple(volume for volume in situation.volumes if not volume.used)
 
 
 def _walls_to_remove(situation: PoolSituation) -> tuple[Wall, ...]:

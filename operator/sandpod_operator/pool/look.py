@@ -11,7 +11,7 @@ from sandpod_crds.names import LABEL_NETWORK, LABEL_POOL_UID, LABEL_SANDBOX_UID,
 from ..effective import Source, effective_spec
 from ..errors import BadPodTemplate
 from ..kinds import NAMESPACE, POLICY, POOL, SANDBOX, TEMPLATE, Kind
-from ..objects import Json, controller, key_of, section, uid_of
+from ..objects import Json, key_of, section, uid_of
 from ..observations import Key, Refusal
 from ..permission import policies_in
 from ..pods import ANNOTATION_POOL
@@ -46,7 +46,12 @@ def look(
 ) -> PoolSituation:
     obj = store.pools.get(key)
     if obj is None:
-        return PoolSituation(key=key, strays=tuple(_strays(key, store)), walls=tuple(_walls(key, store)))
+        return PoolSituation(
+            key=key,
+            strays=tuple(_strays(key, store)),
+            volumes=tuple(_volumes(key, store=store, expected=memory.expected)),
+            walls=tuple(_walls(key, store)),
+        )
     pool = SandboxPool.model_validate(obj)
     plan, problem = make_blueprint(pool, store=store, memory=memory, installation=installation)
     for name in [name for name in memory.expected if store.pods.get(Key(key.namespace, name)) is not None]:
@@ -71,7 +76,7 @@ def look(
                 now=now,
             )
         ),
-        volumes=tuple(_volumes(pool, store=store, expected=memory.expected)),
+        volumes=tuple(_volumes(key, store=store, expected=memory.expected)),
         walls=tuple(_walls(key, store)),
         fenced=fenced,
         claimed=_claimed(key, store),
@@ -177,15 +182,21 @@ def concerned(kind: Kind, obj: Json, store: Store) -> Iterable[Key]:
     if kind is NAMESPACE:
         return [each for each in store.pools if each.namespace == key.name]
     if kind is SANDBOX:
-        pool = section(obj, "status").get("pool")
-        return (Key(key.namespace, pool),) if pool else ()
+        status = section(obj, "status")
+        brought = store.claims.get(Key(key.namespace, status.get("workspaceClaim", "")))
+        names = (status.get("pool"), _pool_name(brought) if brought is not None else None)
+        return {Key(key.namespace, name) for name in names if name}
     # Claimed pods count in the pool's status, and keep its wall standing.
-    name = section(obj["metadata"], "annotations").get(ANNOTATION_POOL)
+    name = _pool_name(obj)
     pool = Key(key.namespace, name) if name else _pool_of(obj, store)
     if pool is None:
         return ()
     going = "deletionTimestamp" in section(store.pools.get(pool) or {}, "metadata")
     return _sharing(pool, store) if going else (pool,)
+
+
+def _pool_name(obj: Json) -> str | None:
+    return section(obj["metadata"], "annotations").get(ANNOTATION_POOL)
 
 
 def _pool_of(obj: Json, store: Store) -> Key | None:
@@ -212,59 +223,50 @@ def _made_from(pool: Json | None, template: Key, *, pool_key: Key) -> bool:
     return pool_key.namespace == template.namespace and named == template.name
 
 
-def _volumes(pool: SandboxPool, *, store: Store, expected: Iterable[str]) -> Iterator[Volume]:
-    namespace = pool.metadata.namespace
-    pods = {workspace_name(name) for name in expected}
-    for claim in store.claims.owned_by(namespace=namespace, uid=pool.metadata.uid):
-        if "deletionTimestamp" in claim["metadata"]:
+def _volumes(pool: Key, *, store: Store, expected: Iterable[str]) -> Iterator[Volume]:
+    """Made for warm pods of this pool or of an earlier one of its name, and not given to a sandbox yet."""
+    namespace, pods = pool.namespace, {workspace_name(name) for name in expected}
+    for claim in store.claims.left_by_pools(namespace):
+        metadata = claim["metadata"]
+        if "deletionTimestamp" in metadata or not _is_made_for(claim, pool, store):
             continue
-        name = claim["metadata"]["name"]
-        pod = name.removesuffix(workspace_name(""))
+        name = metadata["name"]
         used = (
             name in pods
-            or store.pods.get(Key(namespace, pod)) is not None
-            # Claimed a moment ago, and not yet given to its sandbox.
-            or _is_of_a_sandbox(name, namespace, store)
+            or store.pods.get(Key(namespace, name.removesuffix(workspace_name("")))) is not None
+            or bool(store.pods.mounting(namespace=namespace, claim=name))
+            # Also when its pod is gone: its files are there.
+            or bool(store.sandboxes.keeping(namespace=namespace, claim=name))
         )
         yield Volume(name=name, uid=uid_of(claim), used=used)
 
 
-def _is_of_a_sandbox(claim: str, namespace: str, store: Store) -> bool:
-    sandboxes = store.sandboxes.inside(namespace)
-    return any(section(each, "status").get("workspaceClaim") == claim for each in sandboxes)
+def _is_made_for(obj: Json, pool: Key, store: Store) -> bool:
+    """By its annotation, or by its label, when somebody has taken off that."""
+    if _pool_name(obj) == pool.name:
+        return True
+    uid = _uid_at(pool, store)
+    return uid is not None and section(obj["metadata"], "labels").get(LABEL_POOL_UID) == uid
 
 
 def _strays(pool: Key, store: Store) -> Iterator[WarmPod]:
     """Waiting pods whose owner the garbage collector has taken away. Claimed ones are their sandboxes'."""
-    for pod in store.pods.inside(pool.namespace):
+    for pod in store.pods.left_by_pools(pool.namespace):
         metadata = pod["metadata"]
-        ours = section(metadata, "annotations").get(ANNOTATION_POOL) == pool.name
-        labels = section(metadata, "labels")
-        waiting = LABEL_POOL_UID in labels and LABEL_SANDBOX_UID not in labels
-        if ours and waiting and not controller(metadata) and "deletionTimestamp" not in metadata:
+        ours = _pool_name(pod) == pool.name
+        claimed = LABEL_SANDBOX_UID in section(metadata, "labels")
+        if ours and not claimed and "deletionTimestamp" not in metadata:
             yield warm_pod(pod)
 
 
 def _walls(pool: Key, store: Store) -> Iterator[Wall]:
-    uid = _uid_at(pool, store)
-    for policy in store.network_policies.inside(pool.namespace):
+    for policy in store.network_policies.left_by_pools(pool.namespace):
         metadata = policy["metadata"]
-        labels, going = section(metadata, "labels"), "deletionTimestamp" in metadata
-        ours = section(metadata, "annotations").get(ANNOTATION_POOL) == pool.name
-        if (ours or (uid and labels.get(LABEL_POOL_UID) == uid)) and not going:
-            behind = labels.get(LABEL_NETWORK, "")
-            yield Wall(
-                name=metadata["name"],
-                uid=uid_of(policy),
-                used=_is_anybody_behind(behind, pool.namespace, store),
-            )
-
-
-def _is_anybody_behind(network: str, namespace: str, store: Store) -> bool:
-    return any(
-        section(pod["metadata"], "labels").get(LABEL_NETWORK) == network
-        for pod in store.pods.inside(namespace)
-    )
+        if "deletionTimestamp" in metadata or not _is_made_for(policy, pool, store):
+            continue
+        behind = section(metadata, "labels").get(LABEL_NETWORK, "")
+        used = store.pods.is_any_behind(behind, namespace=pool.namespace)
+        yield Wall(name=metadata["name"], uid=uid_of(policy), used=used)
 
 
 def _stands(plan: Blueprint, key: Key, store: Store) -> bool:

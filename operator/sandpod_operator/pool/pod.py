@@ -71,7 +71,8 @@ class Blueprint:
                 name=workspace_name(name),
                 namespace=namespace,
                 labels=labels,
-                owner=owner,
+                # Nobody but we may take it away: whoever claims the pod has their files in it from then on.
+                owner=None,
                 settings=installation.settings,
             )
             claim["metadata"]["annotations"] = {ANNOTATION_POOL: self.pool.metadata.name}

@@ -13,6 +13,7 @@ from sandpod_crds.errors import (
     Throttled,
     Unavailable,
 )
+from sandpod_crds.names import CHILD_LABELS, LABEL_INSTANCE, LABEL_POOL_UID
 from sandpod_operator.reasons import Reason
 from sandpod_operator.refusals import LONGEST_MESSAGE, Subject, refusal, stranger
 
@@ -119,6 +120,15 @@ def test_a_pod_of_our_name_is_ours_by_its_owner_s_uid() -> None:
     assert stranger(pod(ownerReferences=[]), sandbox_uid=UID) == "it belongs to nobody."
     theirs = {"kind": "ReplicaSet", "name": "web", "uid": "u", "controller": True}
     assert stranger(pod(ownerReferences=[theirs]), sandbox_uid=UID) == "it belongs to the ReplicaSet web."
+
+
+def test_the_volume_of_a_warm_pod_is_not_the_sandboxs_whose_name_it_has() -> None:
+    labels = {**CHILD_LABELS, LABEL_POOL_UID: "p"}
+    found = pod(labels=labels, ownerReferences=[])
+
+    assert stranger(found, sandbox_uid=UID, heirless=True) == "it belongs to a SandboxPool."
+    handed_over = pod(labels={**CHILD_LABELS, LABEL_INSTANCE: "box"}, ownerReferences=[])
+    assert stranger(handed_over, sandbox_uid=UID, heirless=True) is None
 
 
 def test_a_pod_without_our_labels_cannot_be_watched() -> None:

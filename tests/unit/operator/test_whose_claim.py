@@ -18,7 +18,6 @@ from tests.support.operator_world import CLAIMS_PATH, POD_PATH, SANDBOX_PATH, Wo
 from tests.support.pool_world import (
     OURS,
     PODS_PATH,
-    POOL_PATH,
     calls_about,
     claimed_by,
     filled,
@@ -122,30 +121,26 @@ async def test_it_waits_until_the_pod_of_the_earlier_one_has_ended() -> None:
     assert mounted(world.pod) == volume
 
 
-# A pool that goes in the moment of a claim
+# A volume that somebody deletes
 
 
-def going(world: World, volume: str) -> None:
-    """The garbage collector has deleted it, and it goes when no pod uses it any more."""
-    world.api.change(f"{CLAIMS_PATH}/{volume}", {"metadata": {"deletionTimestamp": format_time(world.now())}})
-
-
-def when_called(world: World, verb: str, part: str, then: str) -> None:
-    """The pool is deleted before or after this call, and its volumes with it."""
+def delete_volumes_at(world: World, verb: str, part: str) -> None:
+    """Somebody deletes all volumes of the pool after this call, and they go when no pod uses them."""
 
     def strike(number: int, call: str) -> None:
-        if call.startswith(verb) and part in call and POOL_PATH in world.api.objects:
-            world.api.vanish(POOL_PATH)
+        if call.startswith(verb) and part in call:
+            world.api.after = lambda number, call: None
             for path in [path for path in world.api.objects if path.startswith(f"{CLAIMS_PATH}/python-")]:
-                going(world, path.removeprefix(f"{CLAIMS_PATH}/"))
+                world.api.change(path, {"metadata": {"deletionTimestamp": format_time(world.now())}})
 
-    setattr(world.api, then, strike)
+    world.api.after = strike
 
 
-async def test_nobody_is_let_into_a_volume_that_went_with_the_pool_before_the_bind(
+async def test_nobody_is_let_into_a_volume_that_was_deleted_before_the_bind(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     world = await filled(World(), template=DELETED)
+    warm = [pod["metadata"]["name"] for pod in pods(world)]
     bound: list[str] = []
     hear = Runtime.hear
 
@@ -154,21 +149,23 @@ async def test_nobody_is_let_into_a_volume_that_went_with_the_pool_before_the_bi
         return hear(runtime, ask, now=now)
 
     monkeypatch.setattr(Runtime, "hear", heard)
-    when_called(world, "PATCH", "/pods/", "after")
+    delete_volumes_at(world, "PATCH", "/pods/")
 
     put_sandbox(world)
     await world.wait(40)
 
-    assert bound == []
-    assert pods(world) == []
-    assert ready(world) == ("Pending", "TemplateMissing")
+    assert ready(world) == RUNNING
+    assert not {*bound} & {*warm}
 
 
-async def test_whoever_works_in_a_volume_that_goes_with_the_pool_is_told() -> None:
+async def test_whoever_works_in_a_volume_that_is_deleted_is_told() -> None:
     world = await filled(World(), template=DELETED)
-    when_called(world, "PATCH", "persistentvolumeclaims/python-", "before")
-
     put_sandbox(world)
+    await world.wait(40)
+    assert workspace(world)[:2] == ("True", "Bound")
+
+    delete_volumes_at(world, "", "")
+    world.api.change(SANDBOX_PATH, {"spec": {"sleepAfter": "20m"}})
     await world.settle()
 
     assert ready(world) == RUNNING
@@ -176,19 +173,6 @@ async def test_whoever_works_in_a_volume_that_goes_with_the_pool_is_told() -> No
     assert (status, reason) == ("False", "ClaimDeleted")
     assert "Copy what you need elsewhere before." in message
     assert "ClaimDeleted" in world.events
-
-
-async def test_a_pool_that_is_deleted_after_the_volume_was_handed_over_takes_nothing_along() -> None:
-    world = await filled(World(), template=DELETED)
-    put_sandbox(world)
-    await world.settle()
-
-    world.api.vanish(POOL_PATH)
-    await world.wait(10)
-
-    assert ready(world) == RUNNING
-    assert f"{CLAIMS_PATH}/{world.status['workspaceClaim']}" in world.api.objects
-    assert workspace(world)[:2] == ("True", "Bound")
 
 
 # Another's claim, by name

@@ -14,7 +14,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sandpod_crds.errors import Throttled, Unavailable
-from sandpod_operator.objects import controller, section, uid_of
+from sandpod_crds.names import ANNOTATION_WAKE
+from sandpod_operator.objects import Json, controller, section, uid_of
 
 from tests.support.operator_api import Killed
 from tests.support.operator_faults import CUT_OFF_FOR, HOUR
@@ -28,6 +29,7 @@ from tests.support.pool_world import (
     condition,
     pods,
     put_pool,
+    put_pool_alone,
     put_sandbox,
     ready,
     waiting,
@@ -42,6 +44,10 @@ MOST_CALLS = 80
 ACTION = st.one_of(
     st.tuples(st.just("create"), st.sampled_from(SANDBOXES)),
     st.tuples(st.just("delete"), st.sampled_from(SANDBOXES)),
+    st.tuples(st.just("sleep"), st.sampled_from(SANDBOXES)),
+    st.tuples(st.just("wake"), st.sampled_from(SANDBOXES)),
+    st.tuples(st.just("delete the pool"), st.just(0)),
+    st.tuples(st.just("make the pool again"), st.just(0)),
     st.tuples(st.just("scale"), st.integers(0, 5)),
     st.tuples(st.just("template"), st.sampled_from(IMAGES)),
     st.tuples(st.just("kill a pod"), st.integers(0, 9)),
@@ -53,6 +59,8 @@ ACTION = st.one_of(
     st.tuples(st.just("put the clock"), st.sampled_from([-1, 1])),
     st.tuples(st.just("wait"), st.sampled_from([0, 1, 20])),
 )
+
+PEOPLE = ("create", "delete", "sleep", "wake", "delete the pool", "make the pool again", "scale", "template")
 
 
 @dataclass
@@ -71,6 +79,8 @@ class History:
 
     def strike(self, number: int, call: str) -> None:
         self.check()
+        if number > 0:
+            self.check_files(call)
         fault = self.faults.pop(number, None)
         if fault is Killed:
             raise Killed(call)
@@ -87,11 +97,22 @@ class History:
         bound = [ask.pod_uid for ask in self.world.asker.wanted.values()]
         assert len(bound) == len(set(bound)), "two sandboxes ask for one pod"
 
+    def check_files(self, call: str) -> None:
+        """Nobody's are taken away: not from under a pod, and not while there is the sandbox that has them."""
+        verb, _, path = call.partition(" ")
+        if verb == "DELETE" and "/persistentvolumeclaims/" in path:
+            name = path.rpartition("/")[2]
+            kept = [section(obj, "status").get("workspaceClaim") for obj in self.sandboxes()]
+            assert name not in (*kept, *mounted(self.world)), f"files are lost: {call}"
+
+    def sandboxes(self) -> list[Json]:
+        return [obj for path, obj in self.world.api.objects.items() if "/sandboxes/" in path]
+
     async def take(self, action: str, value: str | int) -> None:
         before = len(self.world.api.calls)
         if action == "wait":
             await self.world.wait(int(value))
-        elif action in ("create", "delete", "scale", "template"):
+        elif action in PEOPLE:
             self.people(action, value)
         else:
             self.go_wrong(action, int(value))
@@ -106,12 +127,26 @@ class History:
                 put_sandbox(self.world, str(value))
             case "delete" if path in api.objects:
                 api.vanish(path)
-            case "scale":
+            case "sleep" if path in api.objects:
+                uid = section(api.objects[path], "status").get("podUID")
+                if uid in self.world.runtimes:
+                    self.world.fall_asleep(uid)
+            case "wake" if path in api.objects:
+                self.ask_awake(path)
+            case "delete the pool" if POOL_PATH in api.objects:
+                api.vanish(POOL_PATH)
+            case "make the pool again" if POOL_PATH not in api.objects:
+                put_pool_alone(self.world, replicas=2)
+            case "scale" if POOL_PATH in api.objects:
                 api.change(POOL_PATH, {"spec": {"replicas": value}})
             case "template":
                 api.change(TEMPLATE_PATH, {"spec": {"image": value}})
             case _:
                 pass
+
+    def ask_awake(self, path: str) -> None:
+        request = f"{len(self.world.api.calls)}"
+        self.world.api.change(path, {"metadata": {"annotations": {ANNOTATION_WAKE: request}}})
 
     def go_wrong(self, action: str, value: int) -> None:
         world, api, there = self.world, self.world.api, pods(self.world)
@@ -142,6 +177,10 @@ class History:
         """Nobody does anything any more."""
         self.faults.clear()
         world = self.world
+        self.people("make the pool again", 0)
+        await world.wait(100)
+        for path in [path for path in world.api.objects if "/sandboxes/" in path]:
+            self.ask_awake(path)
         await world.wait(100)
         self.collect_garbage()
         # What is to happen at a time of day waits for that time.
@@ -167,19 +206,23 @@ class History:
 
     def check_nothing_is_left_over(self, names: list[str], wanted: int) -> None:
         api = self.world.api
-        mounted = {
-            volume["persistentVolumeClaim"]["claimName"]
-            for pod in pods(self.world)
-            for volume in pod["spec"].get("volumes", [])
-            if "persistentVolumeClaim" in volume
-        }
         volumes = {path.rpartition("/")[2] for path in api.objects if "persistentvolumeclaims" in path}
         assert len(pods(self.world)) == len(names) + wanted
-        assert volumes == mounted
+        assert volumes == mounted(self.world)
         held = [
             section(api.objects[f"{OURS}/sandboxes/{name}"], "status")["workspaceClaim"] for name in names
         ]
         assert len(held) == len(set(held)), "two sandboxes have one volume"
+
+
+def mounted(world: World) -> set[str]:
+    """The volumes that pods have."""
+    return {
+        volume["persistentVolumeClaim"]["claimName"]
+        for pod in pods(world)
+        for volume in pod["spec"].get("volumes", [])
+        if "persistentVolumeClaim" in volume
+    }
 
 
 def alive(pod: dict[str, object]) -> bool:
@@ -203,10 +246,7 @@ def test_whatever_happens_claims_are_exact_and_the_pool_recovers(
 
 
 ACTIONS = (
-    "create",
-    "delete",
-    "scale",
-    "template",
+    *PEOPLE,
     "kill a pod",
     "fail",
     "die",
@@ -225,6 +265,8 @@ def test_a_long_history(seed: int) -> None:
         values: dict[str, list[str] | list[int]] = {
             "create": list(SANDBOXES),
             "delete": list(SANDBOXES),
+            "sleep": list(SANDBOXES),
+            "wake": list(SANDBOXES),
             "template": list(IMAGES),
             "put the clock": [-1, 1],
             "wait": [0, 1, 20],

@@ -76,4 +76,24 @@ class Sharing(Lifecycle):
         assert taken or ANNOTATION_COLD in annotations or entries(pod["spec"], "volumes")
 
 
+class Keeping(Sharing):
+    """The pool's pods bring volumes."""
+
+    specs = (*POOLED, {**POOLED[0], "workspace": {"reclaim": "Retain"}}, ALONE[1])
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.change_the_workspace(workspace={"size": "1Gi"})
+
+    @happens(workspace=st.sampled_from([None, {"size": "1Gi"}, {"size": "1Gi", "reclaim": "Retain"}]))
+    def change_the_workspace(self, workspace: Json | None) -> None:
+        self.world.api.change(TEMPLATE_PATH, {"spec": {"workspace": workspace}})
+
+    def leave_in_peace(self) -> None:
+        # Whoever only says what becomes of it takes its size from the template.
+        self.change_the_workspace(workspace={"size": "1Gi"})
+        super().leave_in_peace()
+
+
 TestSharing = lived(Sharing, Running=50, Asleep=5, restarts=5, wakes=1)
+TestKeeping = lived(Keeping, Running=50, Asleep=5, restarts=5, wakes=1)
