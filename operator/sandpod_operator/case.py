@@ -144,7 +144,7 @@ class Case(Questions):
     ) -> Plan:
         """Write the status if it has changed, tell about it, and what else there is to do."""
         if self.knows_files_and_network:
-            self.draft.note_claim(self.claim_name if self.pod is None else self.pod.workspace_claim)
+            self.draft.note_claim(self._volume_to_keep())
         self.draft.note_ports(self.ports)
         status = self.draft.finish(self._verdicts())
         return Plan(
@@ -157,6 +157,16 @@ class Case(Questions):
                 (look_again_at, self.deadline, provisioning_deadline(self), self._end_of_refusals())
             ),
         )
+
+    def _volume_to_keep(self) -> str | None:
+        """Where its files are, or will be. By this alone a pool knows that a volume is not its own any more:
+        it is not let go of before that is written on the volume, and what another has is not named.
+        """
+        if self.pod is not None:
+            return self.pod.workspace_claim
+        if self.brought is not None and self.brought.of_pool:
+            return self.brought.name
+        return self.status.workspace_claim if self.holder is not None else self.claim_name
 
     def _end_of_refusals(self) -> datetime | None:
         """When what a running or sleeping sandbox was refused is tried again."""

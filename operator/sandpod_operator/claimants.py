@@ -67,7 +67,7 @@ def _is_let_in(pod: Json, store: Store) -> bool:
 
 
 def _owner(claim: Json, sandbox: Sandbox) -> str | None:
-    if is_left_by_a_pool(claim):
+    if is_left_by_a_pool(claim) and sandbox.status.workspace_claim != claim["metadata"]["name"]:
         return (
             f"the SandboxPool {section(claim['metadata'], 'annotations').get(ANNOTATION_POOL, '')}".rstrip()
         )

@@ -221,9 +221,9 @@ class Questions:
 
     @property
     def brought(self) -> ClaimFacts | None:
-        """What came with its last pod, and has that one's name, whatever the spec says now."""
+        """What the status names, if a warm pod may have brought it, whatever the spec says now."""
         name = self.status.workspace_claim
-        # The status says so of a volume of the sandbox's own name before there is one.
+        # That is named before there is one.
         own = workspace_name(self.sandbox.metadata.name)
         return self._claims.get(name) if name is not None and name != own else None
 

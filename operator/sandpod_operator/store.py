@@ -104,7 +104,7 @@ class Cache:
         return sorted(found, key=lambda pod: (pod["metadata"]["creationTimestamp"], uid_of(pod)))
 
     def keeping(self, *, namespace: str, claim: str) -> list[Json]:
-        """The sandboxes in this namespace whose files are in this claim of a warm pod's, by name."""
+        """The sandboxes in this namespace whose status names this claim, which has not their own name."""
         return [self._objects[key] for key in sorted(self._keeping.get((namespace, claim), ()))]
 
     def observe(self, obj: Json) -> bool:
@@ -150,7 +150,8 @@ class Cache:
                 self._census.remove(known)
             self._census.put(obj)
         self._objects[key] = shared(self._slim(obj))
-        for shelf, place in self._places(key, obj):
+        # Of what is kept of it: it is found there again when it goes.
+        for shelf, place in self._places(key, self._objects[key]):
             shelf.setdefault(place, set()).add(key)
         return True
 

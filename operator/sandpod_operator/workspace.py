@@ -35,13 +35,13 @@ _NO_VOLUME = re.compile(r"unbound (immediate )?persistentvolumeclaim", re.IGNORE
 
 
 def take_over_the_volume(case: "Case") -> Plan | None:
-    """Its warm pod is gone, which said whose the volume is that came with it. Before that nobody waits for
-    this write, and afterwards only the status would say it.
+    """The warm pod is gone that said whose the volume is that came with it; now only the status does. While
+    it was there, nobody had to wait for this write.
     """
     claim = case.brought
-    if claim is None or not claim.of_pool or claim.deleted or case.pod is not None:
+    if claim is None or not claim.of_pool or case.pod is not None:
         return None
-    if case.holder is not None or case.refusal_of(CLAIM) is not None:
+    if not case.knows_files_and_network or case.refusal_of(CLAIM) is not None:
         return None
     retained = case.spec.workspace is not None and case.spec.workspace.reclaim == "Retain"
     return case.write(_patch(claim, _adoption(case, retained=retained)))

@@ -90,10 +90,11 @@ class PoolPlan:
     # No pod is made before its wall.
     wall: Json | None = None
     remove: tuple[WarmPod, ...] = ()
-    remove_volumes: tuple[Volume, ...] = ()
-    remove_walls: tuple[Wall, ...] = ()
     create: tuple[Start, ...] = ()
     status: SandboxPoolStatus | None = None
+    # Last: whoever refuses these does not keep pods from being made.
+    remove_volumes: tuple[Volume, ...] = ()
+    remove_walls: tuple[Wall, ...] = ()
     look_again_at: datetime | None = None
 
     @property

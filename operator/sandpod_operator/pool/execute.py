@@ -54,10 +54,6 @@ class PoolExecutor:
         for pod in plan.remove:
             await self._remove_pod(pod)
             memory.removed(pod)
-        for volume in plan.remove_volumes:
-            await self._remove(CLAIM, Key(namespace, volume.name), uid=volume.uid)
-        for wall in plan.remove_walls:
-            await self._remove(NETWORK_POLICY, Key(namespace, wall.name), uid=wall.uid)
         vanish = plan.create and not situation.pods and memory.started_lately(now=self._now())
         if pool is not None and vanish and not await self._is_there(pool):
             return True
@@ -71,6 +67,10 @@ class PoolExecutor:
                 break
         if plan.status is not None and pool is not None:
             await self._write_status(plan.status, pool=pool, memory=memory)
+        for volume in plan.remove_volumes:
+            await self._remove(CLAIM, Key(namespace, volume.name), uid=volume.uid)
+        for wall in plan.remove_walls:
+            await self._remove(NETWORK_POLICY, Key(namespace, wall.name), uid=wall.uid)
         return plan.writes
 
     async def look_for(self, key: Key, *, memory: PoolMemory) -> None:

@@ -233,7 +233,6 @@ def _volumes(pool: Key, *, store: Store, expected: Iterable[str]) -> Iterator[Vo
         name = metadata["name"]
         used = (
             name in pods
-            or store.pods.get(Key(namespace, name.removesuffix(workspace_name("")))) is not None
             or bool(store.pods.mounting(namespace=namespace, claim=name))
             # Also when its pod is gone: its files are there.
             or bool(store.sandboxes.keeping(namespace=namespace, claim=name))

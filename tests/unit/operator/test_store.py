@@ -2,6 +2,7 @@
 
 from datetime import timedelta
 
+from sandpod_crds.names import LABEL_INSTANCE, LABEL_POOL_UID
 from sandpod_operator.kinds import slim_object, slim_pod
 from sandpod_operator.objects import Json, uid_of
 from sandpod_operator.observations import Answer, Errand, Key, Outcome, Refusal
@@ -251,3 +252,17 @@ def test_a_pool_knows_the_sandboxes_that_have_their_pod_from_it_for_as_long_as_t
     assert those() == [UID]
     store.sandboxes.observe(sandbox(resourceVersion="12"))
     assert those() == []
+
+
+def test_a_namespace_that_others_have_labelled_and_own_may_change() -> None:
+    store = Store()
+    tenant = {"apiVersion": "example.com/v1", "kind": "Tenant", "name": "t", "uid": "t", "controller": True}
+    labels = {LABEL_INSTANCE: "team", LABEL_POOL_UID: "p"}
+    metadata = {"name": "team", "uid": "u", "labels": labels, "ownerReferences": [tenant]}
+
+    store.namespaces.observe({"metadata": {**metadata, "resourceVersion": "1"}})
+    store.namespaces.observe({"metadata": {**metadata, "labels": {"a": "b"}, "resourceVersion": "2"}})
+
+    found = store.namespaces.get(Key("", "team"))
+    assert found is not None
+    assert found["metadata"]["labels"] == {"a": "b"}

@@ -16,6 +16,7 @@ from tests.support.pool_world import (
     claimed_by,
     filled,
     put_pool,
+    put_pool_alone,
     put_sandbox,
     ready,
     waiting,
@@ -32,6 +33,15 @@ def handing_over_refused(number: int, call: str) -> None:
 
 def nothing(number: int, call: str) -> None:
     pass
+
+
+def put_alone(world: World, name: str, spec: Json) -> str:
+    """A sandbox of no pool."""
+    sandbox = new_sandbox(spec)
+    sandbox["metadata"]["name"] = name
+    path = f"{OURS}/sandboxes/{name}"
+    world.api.put(path, sandbox)
+    return path
 
 
 def volume_of(world: World, name: str = "box") -> str:
@@ -174,7 +184,12 @@ async def test_a_pool_that_goes_takes_the_volumes_that_wait_and_no_other() -> No
 
     assert ready(world) == RUNNING
     assert [path for path in world.api.objects if path.startswith(CLAIMS_PATH)] == [volume]
+    # What is to become of it, the pool's template may say, when there is one again.
     await asleep(world)
+    await world.wait(1000)
+    assert keeper(world, volume) == ("", "", True)
+    put_pool_alone(world, replicas=0)
+    await world.settle()
     assert keeper(world, volume) == ("box", "box", False)
 
 
@@ -193,6 +208,119 @@ async def test_a_volume_is_kept_while_a_sandbox_sleeps_that_could_not_write_it_d
     assert world.pod["spec"]["volumes"][0]["persistentVolumeClaim"]["claimName"] in volume
 
 
+@pytest.mark.parametrize("where", [TEMPLATE_PATH, SANDBOX_PATH], ids=["its template", "its own"])
+async def test_that_it_is_written_down_may_be_refused_while_the_workspace_goes_out_of_the_spec(
+    where: str,
+) -> None:
+    world, volume = await claimed()
+    world.api.before = handing_over_refused
+    world.api.change(where, {"spec": {"workspace": None, "poolRef": None}})
+    await world.wait(20)
+    await asleep(world)
+    await world.wait(100)
+    assert keeper(world, volume) == ("", "", True)
+
+    world.api.before = nothing
+    await world.wait(700)
+    assert keeper(world, volume) == ("box", "box", False)
+
+
+@pytest.mark.parametrize("last_words", [True, False], ids=["asleep", "deleted by force"])
+async def test_it_is_kept_by_a_sandbox_that_is_to_have_another_which_is_in_use(last_words: bool) -> None:
+    world, volume = await claimed()
+    put_alone(world, "other", WORKSPACE)
+    await world.wait(40)
+    world.api.change(SANDBOX_PATH, {"spec": {"workspace": {"claimName": "other-workspace"}}})
+    await world.wait(10)
+
+    if last_words:
+        await asleep(world)
+        world.ask_awake("1")
+    else:
+        world.api.vanish(f"{PODS_PATH}/{claimed_by(world)[0]['metadata']['name']}")
+    await world.wait(100)
+
+    assert ready(world) == ("Pending", "ClaimInUse")
+    assert keeper(world, volume) == ("box", "box", False)
+
+
+async def test_a_sandbox_may_name_the_volume_that_it_has() -> None:
+    world, volume = await claimed()
+    named = {"poolRef": None, "workspace": {"claimName": volume.rpartition("/")[2]}}
+    world.api.change(SANDBOX_PATH, {"spec": named})
+    world.api.vanish(f"{PODS_PATH}/{claimed_by(world)[0]['metadata']['name']}")
+    await world.wait(100)
+
+    assert ready(world) == RUNNING
+    assert world.pod["spec"]["volumes"][0]["persistentVolumeClaim"]["claimName"] in volume
+
+
+async def test_to_name_anothers_volume_is_not_to_have_it() -> None:
+    world, volume = await claimed()
+    thief = put_alone(world, "thief", {"workspace": {"claimName": volume.rpartition("/")[2]}})
+    await world.wait(20)
+    assert "workspaceClaim" not in world.api.objects[thief]["status"]
+
+    world.api.change(thief, {"spec": {"workspace": {"size": "1Gi", "claimName": None}}})
+    world.api.before = handing_over_refused
+    await asleep(world)
+    await world.wait(100)
+
+    assert world.status["workspaceClaim"] in volume
+    assert world.api.objects[thief]["status"]["workspaceClaim"] == "thief-workspace"
+
+
+async def test_to_name_a_volume_that_waits_does_not_keep_it_from_going() -> None:
+    world = await filled(World(), template=WORKSPACE)
+    volume = f"{waiting(world)[0]['metadata']['name']}-workspace"
+    put_alone(world, "wisher", {"workspace": {"claimName": volume}})
+    await world.wait(20)
+
+    world.api.vanish(POOL_PATH)
+    await world.wait(100)
+
+    assert [path for path in world.api.objects if path.startswith(CLAIMS_PATH)] == []
+
+
+async def test_a_volume_that_may_not_be_deleted_does_not_stop_its_pool() -> None:
+    world, volume = await claimed()
+
+    def no_deletion(number: int, call: str) -> None:
+        if call.startswith("DELETE") and "/persistentvolumeclaims/" in call:
+            raise Forbidden(403, "Forbidden", "a webhook says no")
+
+    world.api.before = no_deletion
+    world.api.vanish(SANDBOX_PATH)
+    await world.wait(100)
+    world.api.change(POOL_PATH, {"spec": {"replicas": 4}})
+    await world.wait(200)
+
+    assert len(waiting(world)) == 4
+    world.api.before = nothing
+    await world.wait(700)
+    assert volume not in world.api.objects
+
+
+async def test_what_the_template_says_of_its_files_holds_also_when_it_is_back_too_late() -> None:
+    template: Json = {"workspace": {"size": "1Gi", "reclaim": "Retain"}}
+    world = await filled(World(), template=template)
+    world.api.before = handing_over_refused
+    put_sandbox(world)
+    await world.wait(5)
+    volume = volume_of(world)
+    world.api.before = nothing
+    world.api.vanish(TEMPLATE_PATH)
+    world.api.vanish(f"{PODS_PATH}/{claimed_by(world)[0]['metadata']['name']}")
+    world.boot()
+    await world.wait(40)
+    assert keeper(world, volume) == ("", "", True)
+
+    metadata = {"name": "python", "namespace": "team"}
+    world.api.put(TEMPLATE_PATH, {"kind": "SandboxTemplate", "metadata": metadata, "spec": template})
+    await world.wait(40)
+    assert keeper(world, volume) == ("", "box", False)
+
+
 @pytest.mark.parametrize("awake", [True, False], ids=["it waits", "its sandbox sleeps"])
 async def test_a_sandbox_with_the_name_of_a_warm_pod_does_not_take_its_volume(awake: bool) -> None:
     world, volume = await claimed()
@@ -202,9 +330,7 @@ async def test_a_sandbox_with_the_name_of_a_warm_pod_does_not_take_its_volume(aw
     volume = f"{CLAIMS_PATH}/{waiting(world)[0]['metadata']['name']}-workspace" if awake else volume
     warm = volume.rpartition("/")[2].removesuffix("-workspace")
 
-    sandbox = new_sandbox(WORKSPACE)
-    sandbox["metadata"]["name"] = warm
-    world.api.put(f"{OURS}/sandboxes/{warm}", sandbox)
+    put_alone(world, warm, WORKSPACE)
     await world.wait(100)
 
     assert ready(world, warm) == ("Pending", "NameTaken" if awake else "EarlierClaim")

@@ -13,14 +13,15 @@ from random import Random
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from sandpod_crds.errors import Throttled, Unavailable
+from sandpod_crds.errors import Forbidden, Throttled, Unavailable
 from sandpod_crds.names import ANNOTATION_WAKE
 from sandpod_operator.objects import Json, controller, section, uid_of
+from sandpod_operator.pods import workspace_claim
 
 from tests.support.operator_api import Killed
 from tests.support.operator_faults import CUT_OFF_FOR, HOUR
 from tests.support.operator_node import crash_it
-from tests.support.operator_world import World
+from tests.support.operator_world import CLAIMS_PATH, World
 from tests.support.pool_world import (
     OURS,
     PODS_PATH,
@@ -50,6 +51,8 @@ ACTION = st.one_of(
     st.tuples(st.just("make the pool again"), st.just(0)),
     st.tuples(st.just("scale"), st.integers(0, 5)),
     st.tuples(st.just("template"), st.sampled_from(IMAGES)),
+    st.tuples(st.just("files"), st.sampled_from(["kept", "scratch"])),
+    st.tuples(st.just("webhook"), st.sampled_from(["yes", "no"])),
     st.tuples(st.just("kill a pod"), st.integers(0, 9)),
     st.tuples(st.just("delete a pod"), st.integers(0, 9)),
     st.tuples(st.just("restart"), st.just(0)),
@@ -60,7 +63,9 @@ ACTION = st.one_of(
     st.tuples(st.just("wait"), st.sampled_from([0, 1, 20])),
 )
 
-PEOPLE = ("create", "delete", "sleep", "wake", "delete the pool", "make the pool again", "scale", "template")
+USERS = ("create", "delete", "sleep", "wake")
+PLATFORM_TEAM = ("delete the pool", "make the pool again", "scale", "template", "files", "webhook")
+WORKSPACES: dict[str | int, Json | None] = {"kept": {"size": "1Gi"}, "scratch": None}
 
 
 @dataclass
@@ -71,6 +76,10 @@ class History:
     put_back: int = 0
     # After so many calls the API server fails, or the operator dies.
     faults: dict[int, type[BaseException]] = field(default_factory=dict[int, type[BaseException]])
+    # The volumes that each sandbox has worked in, by its UID.
+    worked_in: dict[str, set[str]] = field(default_factory=dict[str, set[str]])
+    # Somebody's webhook lets no volume be changed.
+    strict: bool = False
 
     def __post_init__(self) -> None:
         self.world.api.before = lambda number, call: self.strike(number, call)
@@ -81,6 +90,8 @@ class History:
         self.check()
         if number > 0:
             self.check_files(call)
+            if self.strict and call.startswith("PATCH") and "/persistentvolumeclaims/" in call:
+                raise Forbidden(403, "Forbidden", "a webhook says no")
         fault = self.faults.pop(number, None)
         if fault is Killed:
             raise Killed(call)
@@ -94,6 +105,12 @@ class History:
         sandboxes = {uid_of(obj) for path, obj in api.objects.items() if "/sandboxes/" in path}
         twice = {uid: number for uid, number in owners.items() if number > 1 and uid in sandboxes}
         assert not twice, f"sandboxes with several pods: {twice}"
+        for sandbox in self.sandboxes():
+            status = section(sandbox, "status")
+            pod = next((each for each in pods(self.world) if uid_of(each) == status.get("podUID")), None)
+            claim = workspace_claim(pod) if pod is not None else None
+            if status.get("phase") == "Running" and claim is not None:
+                self.worked_in.setdefault(uid_of(sandbox), set()).add(claim)
         bound = [ask.pod_uid for ask in self.world.asker.wanted.values()]
         assert len(bound) == len(set(bound)), "two sandboxes ask for one pod"
 
@@ -102,8 +119,8 @@ class History:
         verb, _, path = call.partition(" ")
         if verb == "DELETE" and "/persistentvolumeclaims/" in path:
             name = path.rpartition("/")[2]
-            kept = [section(obj, "status").get("workspaceClaim") for obj in self.sandboxes()]
-            assert name not in (*kept, *mounted(self.world)), f"files are lost: {call}"
+            kept = {claim for obj in self.sandboxes() for claim in self.worked_in.get(uid_of(obj), ())}
+            assert name not in kept | mounted(self.world), f"files are lost: {call}"
 
     def sandboxes(self) -> list[Json]:
         return [obj for path, obj in self.world.api.objects.items() if "/sandboxes/" in path]
@@ -112,19 +129,21 @@ class History:
         before = len(self.world.api.calls)
         if action == "wait":
             await self.world.wait(int(value))
-        elif action in PEOPLE:
-            self.people(action, value)
+        elif action in USERS:
+            self.users(action, str(value))
+        elif action in PLATFORM_TEAM:
+            self.platform_team(action, value)
         else:
             self.go_wrong(action, int(value))
         await self.world.settle()
         made = self.world.api.calls[before:]
         assert len(made) <= MOST_CALLS, f"{action}: {made}"
 
-    def people(self, action: str, value: str | int) -> None:
-        api, path = self.world.api, f"{OURS}/sandboxes/{value}"
+    def users(self, action: str, name: str) -> None:
+        api, path = self.world.api, f"{OURS}/sandboxes/{name}"
         match action:
             case "create" if path not in api.objects:
-                put_sandbox(self.world, str(value))
+                put_sandbox(self.world, name)
             case "delete" if path in api.objects:
                 api.vanish(path)
             case "sleep" if path in api.objects:
@@ -133,6 +152,12 @@ class History:
                     self.world.fall_asleep(uid)
             case "wake" if path in api.objects:
                 self.ask_awake(path)
+            case _:
+                pass
+
+    def platform_team(self, action: str, value: str | int) -> None:
+        api = self.world.api
+        match action:
             case "delete the pool" if POOL_PATH in api.objects:
                 api.vanish(POOL_PATH)
             case "make the pool again" if POOL_PATH not in api.objects:
@@ -141,6 +166,10 @@ class History:
                 api.change(POOL_PATH, {"spec": {"replicas": value}})
             case "template":
                 api.change(TEMPLATE_PATH, {"spec": {"image": value}})
+            case "files":
+                api.change(TEMPLATE_PATH, {"spec": {"workspace": WORKSPACES[value]}})
+            case "webhook":
+                self.strict = value == "no"
             case _:
                 pass
 
@@ -177,7 +206,8 @@ class History:
         """Nobody does anything any more."""
         self.faults.clear()
         world = self.world
-        self.people("make the pool again", 0)
+        self.platform_team("make the pool again", 0)
+        self.platform_team("webhook", "yes")
         await world.wait(100)
         for path in [path for path in world.api.objects if "/sandboxes/" in path]:
             self.ask_awake(path)
@@ -208,21 +238,22 @@ class History:
         api = self.world.api
         volumes = {path.rpartition("/")[2] for path in api.objects if "persistentvolumeclaims" in path}
         assert len(pods(self.world)) == len(names) + wanted
-        assert volumes == mounted(self.world)
+        assert mounted(self.world) <= volumes
+        there = {uid_of(obj) for obj in self.sandboxes()}
+        for name in volumes - mounted(self.world):
+            # Of a sandbox that has its files elsewhere now.
+            owner = controller(api.objects[f"{CLAIMS_PATH}/{name}"]["metadata"])
+            assert owner.get("uid") in there, f"{name} is nobody's"
         held = [
-            section(api.objects[f"{OURS}/sandboxes/{name}"], "status")["workspaceClaim"] for name in names
+            section(api.objects[f"{OURS}/sandboxes/{name}"], "status").get("workspaceClaim") for name in names
         ]
-        assert len(held) == len(set(held)), "two sandboxes have one volume"
+        claims = [claim for claim in held if claim is not None]
+        assert len(claims) == len(set(claims)), "two sandboxes have one volume"
 
 
 def mounted(world: World) -> set[str]:
     """The volumes that pods have."""
-    return {
-        volume["persistentVolumeClaim"]["claimName"]
-        for pod in pods(world)
-        for volume in pod["spec"].get("volumes", [])
-        if "persistentVolumeClaim" in volume
-    }
+    return {claim for pod in pods(world) if (claim := workspace_claim(pod)) is not None}
 
 
 def alive(pod: dict[str, object]) -> bool:
@@ -246,7 +277,8 @@ def test_whatever_happens_claims_are_exact_and_the_pool_recovers(
 
 
 ACTIONS = (
-    *PEOPLE,
+    *USERS,
+    *PLATFORM_TEAM,
     "kill a pod",
     "fail",
     "die",
@@ -268,6 +300,8 @@ def test_a_long_history(seed: int) -> None:
             "sleep": list(SANDBOXES),
             "wake": list(SANDBOXES),
             "template": list(IMAGES),
+            "files": ["kept", "scratch"],
+            "webhook": ["yes", "no"],
             "put the clock": [-1, 1],
             "wait": [0, 1, 20],
         }
