@@ -162,10 +162,10 @@ class Case(Questions):
         """Where its files are, or will be. By this alone a pool knows that a volume is not its own any more:
         it is not let go of before that is written on the volume, and what another has is not named.
         """
-        if self.pod is not None:
-            return self.pod.workspace_claim
         if self.brought is not None and self.brought.of_pool:
             return self.brought.name
+        if self.pod is not None:
+            return self.pod.workspace_claim
         return self.status.workspace_claim if self.holder is not None else self.claim_name
 
     def _end_of_refusals(self) -> datetime | None:

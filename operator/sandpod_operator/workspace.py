@@ -39,7 +39,7 @@ def take_over_the_volume(case: "Case") -> Plan | None:
     it was there, nobody had to wait for this write.
     """
     claim = case.brought
-    if claim is None or not claim.of_pool or case.pod is not None:
+    if claim is None or not claim.of_pool or _is_held(claim, case):
         return None
     if not case.knows_files_and_network or case.refusal_of(CLAIM) is not None:
         return None

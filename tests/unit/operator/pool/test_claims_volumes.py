@@ -219,6 +219,10 @@ async def test_that_it_is_written_down_may_be_refused_while_the_workspace_goes_o
     await asleep(world)
     await world.wait(100)
     assert keeper(world, volume) == ("", "", True)
+    world.ask_awake("1")
+    await world.wait(100)
+    assert ready(world) == RUNNING
+    assert keeper(world, volume) == ("", "", True)
 
     world.api.before = nothing
     await world.wait(700)
