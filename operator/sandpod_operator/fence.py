@@ -95,8 +95,9 @@ def _is_behind_its_pools_wall(case: "Case") -> bool:
 def _right_wall(behind: str, case: "Case") -> Json:
     network, metadata = case.spec.network, case.sandbox.metadata
     return case.installation.memo.recall(
-        ("wall", case.uid),
-        (network, behind),
+        # One for all that have come from the pool with this network.
+        ("wall", behind),
+        (network, metadata.namespace),
         lambda: build_network_policy(
             network,
             name=pool_policy_name(behind),
