@@ -31,7 +31,7 @@ from .warm import Use, WarmPod
 # Counts change with every claim, and whoever reads them does not need each value.
 STATUS_PAUSE = timedelta(seconds=1)
 # Between two starts in a burst of claims.
-BURST_PAUSE = timedelta(seconds=10)
+BURST_PAUSE = timedelta(seconds=5)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
