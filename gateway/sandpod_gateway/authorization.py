@@ -1,5 +1,6 @@
 """What somebody may do is the cluster's RBAC: each question is a SubjectAccessReview, its answer kept for
-seconds. So a right that is taken away ends within those seconds, and a burst of requests asks once.
+seconds. So a right that is taken away ends within those seconds, and a burst of requests asks once, also one
+to many sandboxes: the first question is about all of the namespace's.
 """
 
 import asyncio
@@ -7,7 +8,7 @@ import logging
 import time
 from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from sandpod_crds import names, paths
@@ -33,6 +34,7 @@ class Question:
     identity: Identity
     permission: Permission
     namespace: str
+    # Of one sandbox; empty: of all in the namespace.
     name: str
 
 
@@ -62,9 +64,15 @@ class Authorizer:
 
     async def check(self, question: Question) -> None:
         """Returns when the answer is yes."""
-        decision = self._remembered(question) or await self._ask_once(question)
+        if (await self._decision(replace(question, name=""))).allowed:
+            return
+        # A role may name single sandboxes.
+        decision = await self._decision(question)
         if not decision.allowed:
             raise Denied(refusal_message(question, decision.reason), name=question.name)
+
+    async def _decision(self, question: Question) -> Decision:
+        return self._remembered(question) or await self._ask_once(question)
 
     def _remembered(self, question: Question) -> Decision | None:
         entry = self._decisions.get(question)

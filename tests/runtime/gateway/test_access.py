@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from tests.support.gateway_api_server import sandbox
+from tests.support.gateway_api_server import Json, sandbox
 from tests.support.gateway_harness import Harness, proxy_path, until
 
 AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
@@ -29,10 +29,52 @@ async def test_the_api_server_is_asked_whether_this_user_may(gateway: Harness) -
                 "subresource": "exec",
                 "verb": "create",
                 "namespace": "default",
-                "name": "hello",
+                # All of them.
+                "name": "",
             },
         }
     ]
+
+
+async def test_who_may_work_in_all_sandboxes_of_a_namespace_is_asked_about_once(gateway: Harness) -> None:
+    await gateway.raw_runtime()
+    for name in ("one", "two", "three"):
+        await gateway.api.put(sandbox(name))
+
+    answers = [await gateway.request("POST", proxy_path(name)) for name in ("one", "two", "three")]
+
+    assert [answer.status for answer in answers] == [200, 200, 200]
+    assert [_named(review) for review in gateway.api.reviews] == [""]
+
+
+async def test_a_role_for_single_sandboxes_opens_these_and_no_others(gateway: Harness) -> None:
+    await gateway.raw_runtime()
+    for name in ("mine", "theirs"):
+        await gateway.api.put(sandbox(name))
+    gateway.api.allow = lambda spec: _named(spec) == "mine"
+
+    answers = [await gateway.request("POST", proxy_path(name)) for name in ("mine", "theirs", "mine")]
+
+    assert [answer.status for answer in answers] == [200, 403, 200]
+    assert [_named(review) for review in gateway.api.reviews] == ["", "mine", "theirs"]
+
+
+async def test_a_right_in_one_namespace_is_none_in_another(gateway: Harness) -> None:
+    await gateway.raw_runtime()
+    for namespace in ("default", "team-a"):
+        await gateway.api.put(sandbox("hello", namespace=namespace))
+    gateway.api.allow = lambda spec: spec["resourceAttributes"]["namespace"] == "default"
+
+    answers = [
+        await gateway.request("POST", proxy_path("hello", namespace=namespace))
+        for namespace in ("default", "team-a")
+    ]
+
+    assert [answer.status for answer in answers] == [200, 403]
+
+
+def _named(review: Json) -> str:
+    return review["resourceAttributes"]["name"]
 
 
 async def test_a_refusal_names_the_missing_permission_and_looks_nothing_up(gateway: Harness) -> None:

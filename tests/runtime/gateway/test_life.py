@@ -62,7 +62,9 @@ async def test_metrics_count_requests_and_tell_of_the_caches(gateway: Harness) -
     assert 'sandpod_gateway_requests_total{door="aggregated",code="200"} 1' in text
     assert 'sandpod_gateway_requests_total{door="aggregated",code="404"} 1' in text
     assert "sandpod_gateway_routes 1" in text
-    assert "sandpod_gateway_authorization_misses_total 2" in text
+    # One question for all of the namespace's sandboxes.
+    assert "sandpod_gateway_authorization_misses_total 1" in text
+    assert "sandpod_gateway_authorization_hits_total 1" in text
     assert "sandpod_gateway_runtime_idle_connections 1" in text
     assert "sandpod_gateway_watch_age_seconds " in text
     assert (await plain(gateway, "/secrets"))[0] == 404

@@ -44,7 +44,7 @@ async def test_a_bearer_token_that_may_see_the_ports_opens_it_and_stays_at_the_g
         "subresource": "ports",
         "verb": "get",
         "namespace": "default",
-        "name": "hello",
+        "name": "",
     }
     assert gateway.audit_lines()[-1]["user"] == "jane"
 

@@ -36,7 +36,7 @@ async def test_a_token_opens_what_its_owner_may_open(hello: Harness) -> None:
             "subresource": "exec",
             "verb": "create",
             "namespace": "default",
-            "name": "hello",
+            "name": "",
         },
     }
 
