@@ -75,15 +75,17 @@ class Api:
             raise RefusedError(response.status, content.decode(errors="replace"))
         return content
 
-    def watch(self, path: str) -> "Watch":
+    def watch(self, path: str, *, labels: str = "") -> "Watch":
         """The events of a collection from now on, each with the moment at which it arrived."""
-        return Watch(self.stream(path))
+        return Watch(self.stream(path, labels=labels))
 
-    def stream(self, path: str, *, version: str | None = None) -> http.client.HTTPSConnection:
+    def stream(
+        self, path: str, *, version: str | None = None, labels: str = ""
+    ) -> http.client.HTTPSConnection:
         """The connection of such a watch, from now or a version on; its response has a line per event."""
         version = version or self.request("GET", f"{path}?limit=1")["metadata"]["resourceVersion"]
         connection = self._connect()
-        connection.request("GET", f"{path}?watch=1&resourceVersion={version}")
+        connection.request("GET", f"{path}?watch=1&resourceVersion={version}&labelSelector={labels}")
         return connection
 
 

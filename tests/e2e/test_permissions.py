@@ -24,6 +24,7 @@ def shared(shared_sandbox: Sandboxes) -> Sandbox:
         "owner": {"kind": "ClusterRole", "name": "admin"},
         "knocker": {"kind": "Role", "name": "door-only"},
         "reader": {"kind": "Role", "name": "look-only"},
+        "tenant": {"kind": "Role", "name": "box-only"},
     }
     apply(
         role(namespace, "door-only", rule("run.sandpod.dev", "sandboxes/proxy", "get", "create")),
@@ -32,6 +33,12 @@ def shared(shared_sandbox: Sandboxes) -> Sandbox:
             "look-only",
             rule("run.sandpod.dev", "sandboxes/proxy", "get", "create"),
             rule("sandpod.dev", "sandboxes/exec", "get"),
+        ),
+        role(
+            namespace,
+            "box-only",
+            rule("run.sandpod.dev", "sandboxes/proxy", "create"),
+            rule("sandpod.dev", "sandboxes/exec", "create") | {"resourceNames": ["box"]},
         ),
         *(binding(namespace, who, ref) for who, ref in roles.items()),
     )
@@ -65,8 +72,8 @@ def user(box: Sandbox, who: str) -> str:
     return f"system:serviceaccount:{box.namespace}:{who}"
 
 
-def execute(client: httpx.Client, box: Sandbox) -> httpx.Response:
-    path = proxy_path(namespace=box.namespace, name=box.name, path="api/execute")
+def execute(client: httpx.Client, box: Sandbox, *, name: str | None = None) -> httpx.Response:
+    path = proxy_path(namespace=box.namespace, name=name or box.name, path="api/execute")
     return client.post(path, json={"command": "echo ran"})
 
 
@@ -95,6 +102,14 @@ def test_a_right_to_look_is_not_a_right_to_run(shared: Sandbox, api_as: Client) 
     path = proxy_path(namespace=shared.namespace, name=shared.name, path="api/version")
     assert client.get(path).status_code == 200
     assert execute(client, shared).status_code == 403
+
+
+def test_a_role_that_names_one_sandbox_opens_that_one_alone(shared: Sandbox, api_as: Client) -> None:
+    client = api_as(user(shared, "tenant"))
+    assert execute(client, shared).json()["stdout"] == "ran\n"
+    refused = execute(client, shared, name="another")
+    assert refused.status_code == 403
+    assert '"another"' in refused.json()["message"]
 
 
 @pytest.mark.parametrize("who", ["editor", "owner"])
