@@ -64,6 +64,7 @@ class Authorizer:
 
     async def check(self, question: Question) -> None:
         """Returns when the answer is yes."""
+        # To a SubjectAccessReview no name means all of them, and RBAC takes nothing away that it has given.
         if (await self._decision(replace(question, name=""))).allowed:
             return
         # A role may name single sandboxes.

@@ -67,8 +67,8 @@ def _storms(api: Api, *, raw: float, template: Json) -> list[Row]:
     """Several, for how long the slowest of 200 take is a matter of what the node does in that moment."""
     api.request("PATCH", f"{on.OURS}/sandboxpools/{POOL}", {"spec": {"replicas": STORM_POOL}})
     storms = [_storm(api) for _ in range(STORMS)]
-    meanwhile: list[float] = []
-    beside = _storm(api, beside=lambda over: _raw_pods(template, over, meanwhile))
+    disturbed = _storm(api, beside=lambda over: _raw_pods(template, over))
+    raw_pods = disturbed.beside
     times = [seconds for storm in storms for seconds in storm.times]
     return [
         Row(
@@ -85,9 +85,9 @@ def _storms(api: Api, *, raw: float, template: Json) -> list[Row]:
         ),
         Row(
             what="p99 of one more, while raw pods start one after the other",
-            figure=ms(p99(beside.times)),
-            goal=f"< {ms(p50(meanwhile))}, their p50",
-            how=f"{len(meanwhile)} of them, {pair(meanwhile)} (p50 / p90): what a start takes on a busy node",
+            figure=ms(p99(disturbed.times)),
+            goal=f"< {ms(p50(raw_pods))}, their p50",
+            how=f"{len(raw_pods)} of them, {pair(raw_pods)} (p50 / p90): what a start takes on a busy node",
         ),
     ]
 
@@ -96,14 +96,16 @@ def _storms(api: Api, *, raw: float, template: Json) -> list[Row]:
 class Storm:
     times: list[float]
     cold: int
+    # What went on beside it took.
+    beside: list[float]
 
 
-def _storm(api: Api, *, beside: Callable[[threading.Event], None] | None = None) -> Storm:
+def _storm(api: Api, *, beside: Callable[[threading.Event], list[float]] = lambda _: []) -> Storm:
     """Leaves no sandbox behind. `beside` goes on until it is told that the claims are over."""
     _filled(api, STORM_POOL)
     # A new one: to fill the pool takes longer than the API server lets a watch go on.
     sandboxes = api.watch(on.SANDBOXES)
-    clients = threading.local()
+    clients, over = threading.local(), threading.Event()
 
     def client() -> Api:
         if not hasattr(clients, "api"):
@@ -117,30 +119,34 @@ def _storm(api: Api, *, beside: Callable[[threading.Event], None] | None = None)
         client().request("GET", "/version")
         connected.wait()
 
-    connected, over = threading.Barrier(CLIENTS), threading.Event()
+    connected = threading.Barrier(CLIENTS)
     with ThreadPoolExecutor(max_workers=CLIENTS) as workers, ThreadPoolExecutor(max_workers=1) as another:
         list(workers.map(connect, range(CLIENTS)))
-        other = another.submit(beside, over) if beside is not None else None
-        results = _paced(CLAIMS, lambda i, due: workers.submit(one, i, due))
-        times = [result.result() for result in results]
-        over.set()
-        if other is not None:
-            other.result()
+        other = another.submit(beside, over)
+        try:
+            results = _paced(CLAIMS, lambda i, due: workers.submit(one, i, due))
+            times = [result.result() for result in results]
+        finally:
+            over.set()
     sandboxes.close()
     made = api.request("GET", on.SANDBOXES)["items"]
     for each in made:
         api.request("DELETE", f"{on.SANDBOXES}/{each['metadata']['name']}")
     _until(lambda: not api.request("GET", on.SANDBOXES)["items"], never="there are still sandboxes")
-    return Storm(times=times, cold=sum("pool" not in each["status"] for each in made))
+    cold = sum("pool" not in each["status"] for each in made)
+    return Storm(times=times, cold=cold, beside=other.result())
 
 
-def _raw_pods(template: Json, over: threading.Event, took: list[float]) -> None:
-    """Starts raw pods, one after the other, and notes what each of them took."""
+def _raw_pods(template: Json, over: threading.Event) -> list[float]:
+    """Starts raw pods, one after the other; what each of them took."""
     api = Api(KUBECONFIG)
     pods = api.watch(on.PODS, labels=on.RAW_SELECTOR)
-    while not over.is_set():
+    took: list[float] = []
+    # Of fewer than two there are no percentiles.
+    while len(took) < 2 or not over.is_set():
         took.append(on.raw_pod(api, pods, template, f"beside-{len(took)}"))
     pods.close()
+    return took
 
 
 def _paced(count: int, submit: Callable[[int, float], T]) -> list[T]:

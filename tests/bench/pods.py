@@ -18,7 +18,7 @@ RUN = f"/apis/run.sandpod.dev/v1alpha1/namespaces/{NAMESPACE}/sandboxes"
 SMALL: Json = {"resources": {"requests": {"cpu": "3m", "memory": "16Mi", "ephemeral-storage": "16Mi"}}}
 # What raw pods are watched by, where others would be too much to read.
 RAW: Json = {"bench": "raw"}
-RAW_SELECTOR = "bench=raw"
+RAW_SELECTOR = ",".join(f"{name}={value}" for name, value in RAW.items())
 
 
 def manifest(name: str, spec: Json | None = None, *, kind: str = "Sandbox") -> Json:
