@@ -22,7 +22,7 @@ from .plan import Ask, Notice, Plan, Removal, Tone, Write
 from .pods import ANNOTATION_COLD
 from .policy import Denial
 from .pool.claim import ColdStart, Reading
-from .pool.take import environment_of
+from .pool.take import environment_of, record_due_at
 from .questions import Questions
 from .reasons import Reason, sentence
 from .resources.pod import bind_env, overridden_fields, spec_hash, with_bind_nonce
@@ -154,7 +154,13 @@ class Case(Questions):
             remove_pod=remove,
             ask=ask,
             look_again_at=earliest(
-                (look_again_at, self.deadline, provisioning_deadline(self), self._end_of_refusals())
+                (
+                    look_again_at,
+                    self.deadline,
+                    provisioning_deadline(self),
+                    self._end_of_refusals(),
+                    record_due_at(self),
+                )
             ),
         )
 

@@ -21,6 +21,7 @@ from .departure import (
     removal,
     see_it_off,
     take_it_back,
+    write_down_whose_it_is,
 )
 from .errors import BadPodTemplate
 from .exposure import expose_the_ports
@@ -286,6 +287,7 @@ PHASES: tuple[Callable[[Case], Plan | None], ...] = (
     let_the_old_pod_go,
     bury_the_pod,
     take_it_back,
+    write_down_whose_it_is,
     take_over_the_volume,
     tend_the_workspace,
     stay_asleep,

@@ -15,6 +15,7 @@ from .last_words import LastWords
 from .objects import Json
 from .plan import Plan, Removal, Verb, Write
 from .pods import PodFacts
+from .pool.take import record_of_the_claim
 from .reasons import Reason
 from .situation import Situation
 from .times import SKEW
@@ -65,6 +66,12 @@ def take_it_back(case: Case) -> Plan | None:
     return case.write(Write(verb=Verb.PATCH, kind=POD, name=pod.name, body={"metadata": metadata}))
 
 
+def write_down_whose_it_is(case: Case) -> Plan | None:
+    """In a burst of claims there was no time for it."""
+    write = record_of_the_claim(case)
+    return case.write(write) if write is not None else None
+
+
 def let_the_old_pod_go(case: Case) -> Plan | None:
     """The pod is being deleted: nothing starts before it is gone, and it is forced out when its node is
     silent.
@@ -102,6 +109,9 @@ def guard_the_work(case: Case) -> Plan | None:
     if not case.knows_files_and_network and not case.drain_overdue:
         return None
     if pod.protected == case.holds_up_drains or case.refusal_of_labels is not None:
+        return None
+    if case.unwritten is not None:
+        # What it is told first was refused.
         return None
     label = "true" if case.holds_up_drains else None
     metadata: Json = {"uid": pod.uid, "labels": {LABEL_PROTECTED: label}}

@@ -59,6 +59,7 @@ class Questions:
         self.other_in_claim = situation.other_in_claim
         self.offer = situation.offer
         self.environment = situation.environment
+        self.unwritten = situation.unwritten
         self.wall = situation.wall
         self.drain_overdue = situation.drain_overdue
         asked_for = situation.asked_for

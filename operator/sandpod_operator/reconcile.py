@@ -67,6 +67,7 @@ class Reconciler:
 
     async def reconcile(self, key: Key) -> None:
         self._metrics.sandbox_passes.begun.add()
+        self._pools.lending.recall()
         for _ in range(MOST_STEPS):
             situation = look(
                 self._store,

@@ -191,6 +191,8 @@ class RuntimeClient:
     async def _recognize(self, ask: Ask, url: str) -> Answer | None:
         """Bound already: by us, before a crash or a lost answer, or by somebody else."""
         status, body = await self._entrust(ask, "GET", url, "/lifecycle")
+        if status == 200 and record(body.get("sandbox")).get("uid") != ask.sandbox_uid:
+            return self._answer(ask, Outcome.REFUSED, "it is bound to another sandbox.")
         if status == 200:
             # What it goes by is not known: the time to sleep after is told once more.
             # Nor is whom it expects.

@@ -105,7 +105,9 @@ class SecondLook:
         except NotFound:
             return False
         # Without an owner it is still the one that the status speaks of, and gets it back.
-        owner = controller(found["metadata"]).get("uid", sandbox.metadata.uid)
+        owner = controller(self._store.pods.unwritten.complete(found)["metadata"]).get(
+            "uid", sandbox.metadata.uid
+        )
         if (uid_of(found), owner) != (known, sandbox.metadata.uid):
             return False
         try:

@@ -59,6 +59,8 @@ class Situation:
     offer: Offer | None = None
     # What was read of Secrets and ConfigMaps for a warm pod
     environment: Environment | None = None
+    # What its pod has yet to be told
+    unwritten: Json | None = None
     # For how long this operator has asked the pod's runtime, by a clock that nobody puts
     asked_for: timedelta | None = None
     # Of the pool that its pod comes from, if the pod is behind it
@@ -102,6 +104,7 @@ def look(
         offer=_offer(store, sandbox, pools, wanted=pod is None) if sandbox is not None else None,
         asked_for=store.asked_for(pod.uid) if pod is not None else None,
         environment=pools.environment(key),
+        unwritten=store.pods.unwritten.get(pod.uid) if pod is not None else None,
         enforcement=enforcement,
         wall=_wall(store, key.namespace, pod) if pod is not None else None,
         drain_overdue=pod is not None and pod.node in store.released_nodes,

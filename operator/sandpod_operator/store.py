@@ -27,6 +27,7 @@ from .observations import Answer, Errand, Key, Refusal
 from .pods import workspace_claim
 from .resources.claim import workspace_name
 from .sharing import shared
+from .unwritten import Unwritten
 
 # Objects that were deleted are remembered for so many deletions, so that the late answer to a write does not
 # bring one back.
@@ -60,6 +61,7 @@ class Cache:
         # there need not be one yet, or it may be another's.
         self._keeping: Index = {}
         self._deleted: dict[str, None] = {}
+        self.unwritten = Unwritten()
 
     def __len__(self) -> int:
         return len(self._objects)
@@ -117,11 +119,21 @@ class Cache:
         """A write of ours was answered with this object: the next pass reads it without the watch's delay."""
         return uid_of(obj) not in self._deleted and self._put(obj)
 
+    def foresee(self, key: Key, metadata: Json) -> None:
+        """The object has this metadata from now on; that is written to it later."""
+        known = self._objects[key]
+        self.unwritten.put(uid_of(known), metadata)
+        self._disown(key, known)
+        self._keep(key, self.unwritten.complete(known))
+
     def remove(self, key: Key, *, uid: str) -> bool:
         """This very object is gone; another of the same name stays."""
         self._deleted[uid] = None
         if len(self._deleted) > TOMBSTONES:
-            del self._deleted[next(iter(self._deleted))]
+            oldest = next(iter(self._deleted))
+            # Until then: one that has only lost its labels comes back, and is still whose it was.
+            self.unwritten.drop(oldest)
+            del self._deleted[oldest]
         known = self._objects.get(key)
         if known is None or uid_of(known) != uid:
             return False
@@ -149,11 +161,14 @@ class Cache:
             if known is not None and uid_of(known) != uid_of(obj):
                 self._census.remove(known)
             self._census.put(obj)
+        self._keep(key, self.unwritten.complete(obj))
+        return True
+
+    def _keep(self, key: Key, obj: Json) -> None:
         self._objects[key] = shared(self._slim(obj))
         # Of what is kept of it: it is found there again when it goes.
         for shelf, place in self._places(key, self._objects[key]):
             shelf.setdefault(place, set()).add(key)
-        return True
 
     def _disown(self, key: Key, obj: Json) -> None:
         for shelf, place in self._places(key, obj):
@@ -223,7 +238,7 @@ class Store:
 
     def concerned(self, kind: Kind, obj: Json) -> set[Key]:
         """The sandboxes that have to be looked at after an event of this object."""
-        return set(kind.concerns(obj, self.sandboxes))
+        return set(kind.concerns(self.cache(kind).unwritten.complete(obj), self.sandboxes))
 
     def _have_moved(self, namespace: str, number: int) -> None:
         """Said at once, whichever way one has come or gone: an event that comes later would find others gone
@@ -255,6 +270,9 @@ class Store:
 
     def pod_deleted(self, key: Key, *, uid: str) -> None:
         known = self.pods.get(key)
+        if known is not None and uid_of(known) == uid and uid in self.pods.unwritten:
+            # Who brings the news does not know whose it was.
+            self._look_at(Key(key.namespace, controller(known["metadata"])["name"]))
         self.pods.remove(key, uid=uid)
         self._answers.pop(uid, None)
         self._asked.pop(uid, None)

@@ -1,14 +1,8 @@
 """The operator going away at bad moments, and the work it does not do twice."""
 
-from tests.support.cluster import SYSTEM, get, kubectl
+from tests.support.cluster import SYSTEM, get, kill_the_operator
 from tests.support.sandboxes import Sandboxes
 from tests.support.writes import operator_writes
-
-OPERATOR = ("-n", SYSTEM, "-l", "app.kubernetes.io/component=operator")
-
-
-def kill_the_operator() -> None:
-    kubectl("delete", "pod", *OPERATOR, "--grace-period=0", "--force")
 
 
 def test_an_operator_killed_in_the_middle_of_starts_loses_nothing(sandbox: Sandboxes) -> None:

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.support.cluster import Json, apply, get, kubectl, upgrade
-from tests.support.sandboxes import Sandboxes
+from tests.support.cluster import Json, apply, get, kill_the_operator, kubectl, upgrade
+from tests.support.sandboxes import Sandbox, Sandboxes
 from tests.support.waiting import eventually
 from tests.support.writes import operator_writes
 
@@ -204,6 +204,34 @@ def test_a_warm_claim_costs_two_writes(sandbox: Sandboxes, spec: Json) -> None:
         if each.split()[-1] in (box.name, pod, volume)
     ]
     assert written == [f"patch pods {pod}", f"patch sandboxes/status {box.name}"]
+
+
+def test_an_operator_killed_in_a_burst_of_claims_takes_up_the_pods_that_it_had_yet_to_tell(
+    sandbox: Sandboxes,
+) -> None:
+    namespace, names = sandbox.namespace, [f"box-{number}" for number in range(12)]
+    template(namespace)
+    pool(namespace, replicas=len(names))
+    filled(namespace, len(names))
+
+    apply(*(_ours("Sandbox", name, namespace, {"poolRef": {"name": "warm"}}) for name in names))
+
+    def lends() -> bool:
+        return "lending" in get("sandboxpool", "warm", "-n", namespace)["status"]
+
+    eventually(lends, every=0.1)
+    kill_the_operator()
+    boxes = [Sandbox(name=name, namespace=namespace).wait() for name in names]
+    for box in boxes:
+        assert box.output("echo $((6 * 7))") == "42"
+    served = [box.status()["podUID"] for box in boxes]
+
+    eventually(lambda: not lends(), timeout=120)
+    owners = [box.pod()["metadata"]["ownerReferences"][0]["name"] for box in boxes]
+    assert owners == names
+    assert [box.status()["podUID"] for box in boxes] == served
+    filled(namespace, len(names))
+    assert len(get("pods", "-n", namespace)["items"]) == 2 * len(names)
 
 
 def test_an_empty_pool_means_a_cold_start_and_that_is_told(sandbox: Sandboxes) -> None:

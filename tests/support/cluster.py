@@ -83,6 +83,12 @@ def apply(*manifests: Json, check: bool = True) -> subprocess.CompletedProcess[s
     return kubectl("apply", "-f", "-", input=json.dumps(objects), check=check)
 
 
+def kill_the_operator() -> None:
+    """With no time to end well. Its Deployment starts another one."""
+    component = "app.kubernetes.io/component=operator"
+    kubectl("delete", "pod", "-n", SYSTEM, "-l", component, "--grace-period=0", "--force")
+
+
 def api_server() -> tuple[str, ssl.SSLContext]:
     """Where the API server is, and how the administrator of the kubeconfig reaches it."""
     config: Json = json.loads(kubectl("config", "view", "--raw", "--minify", "-o", "json").stdout)

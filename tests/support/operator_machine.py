@@ -304,13 +304,13 @@ class Machine(RuleBasedStateMachine):
                 self.wrong.append(f"{call} lets {pod['metadata']['name']} out of its wall")
 
     def _works(self, pod: Json) -> bool:
-        runtime = self.world.runtimes.get(uid_of(pod))
-        owner = controller(pod["metadata"])
-        sandbox = self.sandboxes.get(f"{OURS}/{owner.get('name')}")
-        if sandbox is None or uid_of(sandbox) != owner["uid"] or runtime is None or not runtime.bound:
+        """The status says so. The pod may not have been told yet."""
+        runtime, uid = self.world.runtimes.get(uid_of(pod)), uid_of(pod)
+        found = (each for each in self.sandboxes.values() if section(each, "status").get("podUID") == uid)
+        sandbox = next(found, None)
+        if sandbox is None or runtime is None or not runtime.bound:
             return False
-        status = section(sandbox, "status")
-        known = status.get("podUID") == uid_of(pod) and "startedAt" in status
+        known = "startedAt" in section(sandbox, "status")
         return _stays(pod) and known and not section(sandbox, "spec").get("paused")
 
     def overdue(self, sandbox: Json) -> bool:

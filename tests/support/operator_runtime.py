@@ -12,6 +12,8 @@ class Runtime:
     """What the runtime in a pod holds."""
 
     bound: bool = False
+    # The UID of the sandbox that it was bound to.
+    sandbox_uid: str = ""
     # It has decided to sleep, and takes no more requests.
     draining: bool = False
     sleep_after: float | None = None
@@ -24,6 +26,15 @@ class Runtime:
     def hear(self, ask: Ask, *, now: datetime) -> Answer:
         again, self.bound = self.bound, True
         binding = ask.errand is Errand.BIND
+        if binding and self.sandbox_uid not in ("", ask.sandbox_uid):
+            return Answer(
+                pod_uid=ask.pod_uid,
+                errand=ask.errand,
+                outcome=Outcome.REFUSED,
+                at=now,
+                message="it is bound to another sandbox.",
+            )
+        self.sandbox_uid = ask.sandbox_uid
         done = binding or not self.draining
         if done and ask.errand in (Errand.BIND, Errand.ADJUST) and not (binding and again):
             self.sleep_after = ask.sleep_after

@@ -206,7 +206,7 @@ class World:
             await self._work(self.queue, self.reconciler.attempt)
         elif len(self.pool_queue):
             await self._work(self.pool_queue, self.pool_reconciler.attempt)
-        elif not (self._nodes_work() or self._runtimes_answer()):
+        elif not (self._nodes_work() or self.runtimes_answer()):
             await self.recorder.flush()
             return False
         return True
@@ -344,7 +344,7 @@ class World:
         owner = owner_uid(obj) if obj.get("kind") != "Event" else None
         return owner is not None and all(uid_of(each) != owner for each in self.api.objects.values())
 
-    def _runtimes_answer(self) -> bool:
+    def runtimes_answer(self) -> bool:
         answered = False
         for key, ask in list(self.asker.wanted.items()):
             runtime = self.runtimes.get(ask.pod_uid)

@@ -10,7 +10,7 @@ from typing import Any, cast
 
 from sandpod_crds.errors import Throttled, Unavailable
 from sandpod_operator.kinds import KINDS, Kind
-from sandpod_operator.objects import Json, controller, key_of, uid_of
+from sandpod_operator.objects import Json, controller, key_of, section, uid_of
 from sandpod_operator.observations import Key
 from sandpod_operator.pool.look import concerned
 from sandpod_operator.workqueue import WorkQueue
@@ -109,9 +109,9 @@ class ParallelWorld(World):
             if self.luck.random() < 0.3:
                 self._nodes_work()
             if self.luck.random() < 0.3:
-                self._runtimes_answer()
+                self.runtimes_answer()
             busy = at_work or pool_at_work or len(self.queue) or len(self.pool_queue)
-            if not (busy or self._catches_up() or self._nodes_work() or self._runtimes_answer()):
+            if not (busy or self._catches_up() or self._nodes_work() or self.runtimes_answer()):
                 await self.recorder.flush()
                 return
         raise AssertionError(f"the world does not come to rest: {self.api.calls[-12:]}")
@@ -149,7 +149,13 @@ class ParallelWorld(World):
         for pod in pods:
             owner = controller(pod["metadata"])
             if owner.get("kind") == "Sandbox":
-                served = self._served.setdefault(uid_of(pod), set())
-                served.add(owner["uid"])
-                if len(served) > 1:
-                    self.wrong.append(f"{uid_of(pod)} was given to {served}")
+                self._serves(uid_of(pod), owner["uid"])
+        for obj in self.api.objects.values():
+            if obj["kind"] == "Sandbox" and "podUID" in section(obj, "status"):
+                self._serves(obj["status"]["podUID"], uid_of(obj))
+
+    def _serves(self, pod: str, sandbox: str) -> None:
+        served = self._served.setdefault(pod, set())
+        served.add(sandbox)
+        if len(served) > 1:
+            self.wrong.append(f"{pod} was given to {served}")

@@ -82,6 +82,12 @@ def claimed_by(world: World, name: str = "box") -> list[Json]:
     return [pod for pod in mine if LABEL_POOL_UID in pod["metadata"]["labels"]]
 
 
+def pod_of(world: World, name: str = "box") -> Json:
+    """The pod that the sandbox's status names, whether or not it says so itself."""
+    uid = section(world.api.objects[f"{OURS}/sandboxes/{name}"], "status")["podUID"]
+    return next(pod for pod in pods(world) if uid_of(pod) == uid)
+
+
 def ready(world: World, name: str = "box") -> tuple[str, str]:
     status = section(world.api.objects[f"{OURS}/sandboxes/{name}"], "status")
     conditions = {each["type"]: each for each in status.get("conditions", [])}

@@ -46,6 +46,8 @@ class SandboxPoolStatus(Model):
     """The metadata.generation that this status is about; when older than the object's, it is out of date."""
     template_hash: str | None = None
     """Hash of what a sandbox's pod has to be like to be one of those that are made now."""
+    lending: Annotated[str, Bounds(longest=64)] | None = None
+    """In a burst of claims: the operator's mark, while pods may be a sandbox's that do not say so yet."""
 
 
 class SandboxPool(Model):

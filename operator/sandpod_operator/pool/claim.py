@@ -65,6 +65,8 @@ class Offer:
     unsure: bool = False
     # The API server's no to a claim of this sandbox
     refusal: str | None = None
+    # So many have claimed a pod within the last second.
+    claimed_lately: int = 0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -75,6 +77,8 @@ class Order:
     pool: SandboxPool
     kind: Kind
     metadata: Json
+    # The pod may be told later whose it is.
+    may_follow: bool = False
 
     @property
     def pool_key(self) -> Key:

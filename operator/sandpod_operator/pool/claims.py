@@ -19,6 +19,7 @@ from ..observations import Key
 from ..store import Store
 from ..times import still_to_come
 from .claim import Kind, Order
+from .lending import Lending
 from .pace import Pace
 from .warm import WarmPod, WarmPods
 
@@ -57,6 +58,7 @@ class Claims:
         cluster: Cluster,
         store: Store,
         warm: WarmPods,
+        lending: Lending,
         metrics: Metrics,
         now: Callable[[], datetime],
         pool_changed: Callable[[Key], None],
@@ -64,6 +66,7 @@ class Claims:
         self._cluster = cluster
         self._store = store
         self._warm = warm
+        self._lending = lending
         self._metrics = metrics
         self._now = now
         self._pool_changed = pool_changed
@@ -80,7 +83,9 @@ class Claims:
         pods = [
             pod
             for pod in self._warm.of(pool)
-            if not self.taken(pod) and pod.claimable(now=now, min_ready_age=age)
+            if not self.taken(pod)
+            and not self._lending.suspects(pod.uid)
+            and pod.claimable(now=now, min_ready_age=age)
         ]
         return sorted(pods, key=lambda pod: (pod.ready_since or now, pod.created_at, pod.key))
 
@@ -124,24 +129,30 @@ class Claims:
         self._forget()
         for _ in range(MOST_TRIES):
             attempt = self._unsure.get(order.sandbox_uid)
+            lends = order.may_follow and attempt is None and await self._lending.begin(order.pool_key)
             # No await between this look at what is free and the reservation of what it finds.
             pod = attempt.pod if attempt is not None else self._choose(order)
             if pod is None:
                 return
             self._taken.add(pod.uid)
             try:
-                if attempt is None or await self._can_be_sent_again(order, pod):
+                if lends:
+                    await self._lend(order, pod)
+                elif attempt is None or await self._can_be_sent_again(order, pod):
                     await self._send(order, pod)
             finally:
                 self._taken.discard(pod.uid)
             if self._store.pods.owned_by(namespace=order.pool_key.namespace, uid=order.sandbox_uid):
-                self._metrics.claims.add(outcome="warm")
-                self._pace.claimed(order.pool_key, now=self._now())
-                self._pool_changed(order.pool_key)
+                self._count(order)
                 return
             if self.refusal(order.sandbox_uid) is not None:
                 return
         raise Conflict(409, "Conflict", f"{MOST_TRIES} warm pods changed while they were being claimed")
+
+    def _count(self, order: Order) -> None:
+        self._metrics.claims.add(outcome="warm")
+        self._pace.claimed(order.pool_key, now=self._now())
+        self._pool_changed(order.pool_key)
 
     def _choose(self, order: Order) -> WarmPod | None:
         return next((pod for pod in self.free(order.pool) if kind_of(pod) == order.kind), None)
@@ -169,6 +180,13 @@ class Claims:
         else:
             self._store.pods.learn(claimed)
         self._unsure.pop(order.sandbox_uid, None)
+
+    async def _lend(self, order: Order, pod: WarmPod) -> None:
+        """The pod is looked at before, as a patch would have done: it may have changed, or be gone."""
+        found = await self._read(pod)
+        same = found is not None and found["metadata"]["resourceVersion"] == pod.version
+        if same and self._lending.stands(order.pool_key):
+            self._lending.lend(pod, order.metadata, pool=order.pool_key)
 
     async def _can_be_sent_again(self, order: Order, pod: WarmPod) -> bool:
         """After a lost answer. Only the same claim: with one to another pod, the sandbox could end up with

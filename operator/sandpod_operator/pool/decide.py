@@ -57,6 +57,8 @@ class PoolSituation:
     pods: tuple[WarmPod, ...] = ()
     # The UIDs of those that wait for a volume which will not come.
     bereft: frozenset[str] = frozenset()
+    # The UIDs of those of which nobody knows whether they still wait.
+    suspects: frozenset[str] = frozenset()
     # Made for it, or for an earlier one of its name, and without an owner.
     strays: tuple[WarmPod, ...] = ()
     # Pods that were asked for and that the Store has not seen.
@@ -117,7 +119,8 @@ class _Sorted:
         for pod in situation.pods:
             use = pod.use(now=now, min_ready_age=pool.spec.min_ready_age, start_timeout=limits.start_timeout)
             lost = use is Use.STARTING and pod.uid in situation.bereft
-            self._uses[pod.uid] = Use.USELESS if lost else use
+            suspect = use is not Use.GOING and pod.uid in situation.suspects
+            self._uses[pod.uid] = Use.USELESS if lost or suspect else use
         self._pods = sorted(situation.pods, key=lambda pod: (pod.created_at, pod.key))
         # Without one nobody knows which pods are out of date, and none is given up for it.
         self._blueprint = situation.blueprint

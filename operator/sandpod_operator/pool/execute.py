@@ -23,6 +23,7 @@ from ..store import Store
 from ..undone import Undone
 from .claims import Claims
 from .decide import PoolPlan, PoolSituation
+from .lending import Lending
 from .memory import PoolMemory
 from .pod import Blueprint, Start
 from .status import status_patch
@@ -39,11 +40,13 @@ class PoolExecutor:
         cluster: Cluster,
         store: Store,
         claims: Claims,
+        lending: Lending,
         now: Callable[[], datetime],
     ) -> None:
         self._cluster = cluster
         self._store = store
         self._claims = claims
+        self._lending = lending
         self._now = now
         self._undone = Undone(now=now)
 
@@ -131,6 +134,11 @@ class PoolExecutor:
         if not self._claims.reserve(pod):
             return
         try:
+            found = self._store.pods.get(pod.key)
+            if found is not None and self._lending.serves(found):
+                # Since this was decided. The API server does not know, by the version of the pod, that it is
+                # somebody's.
+                return
             # Of this version only: a pod that has been claimed since is somebody's.
             answer = await self._cluster.delete(paths.pods(*pod.key), uid=pod.uid, version=pod.version)
             if "deletionTimestamp" in section(answer, "metadata"):
@@ -139,6 +147,9 @@ class PoolExecutor:
                 self._store.pod_deleted(pod.key, uid=pod.uid)
         except NotFound:
             self._store.pod_deleted(pod.key, uid=pod.uid)
+        except Unavailable:
+            self._lending.doubt(pod)
+            raise
         finally:
             self._claims.release(pod)
 

@@ -24,6 +24,7 @@ from ..store import Store
 from .claims import Claims
 from .decide import PoolSituation, Volume
 from .environment import may_read, references
+from .lending import Lending
 from .memory import PoolMemory
 from .pod import Blueprint, blueprint
 from .share import Share, share_of
@@ -40,6 +41,7 @@ def look(
     store: Store,
     warm: WarmPods,
     claims: Claims,
+    lending: Lending,
     memory: PoolMemory,
     installation: Installation,
     now: datetime,
@@ -48,7 +50,7 @@ def look(
     if obj is None:
         return PoolSituation(
             key=key,
-            strays=tuple(_strays(key, store)),
+            strays=_to_remove(key, store, lending),
             volumes=tuple(_volumes(key, store=store, expected=memory.expected)),
             walls=tuple(_walls(key, store)),
         )
@@ -65,7 +67,8 @@ def look(
         problem=problem,
         pods=pods,
         bereft=frozenset(pod.uid for pod in pods if _waits_in_vain(pod, store)),
-        strays=tuple(_strays(key, store)),
+        suspects=frozenset(pod.uid for pod in pods if lending.suspects(pod.uid)),
+        strays=_to_remove(key, store, lending),
         awaited=len(memory.expected),
         awaited_until=_next(memory, claims),
         kept_places=tuple(
@@ -246,6 +249,11 @@ def _is_made_for(obj: Json, pool: Key, store: Store) -> bool:
         return True
     uid = _uid_at(pool, store)
     return uid is not None and section(obj["metadata"], "labels").get(LABEL_POOL_UID) == uid
+
+
+def _to_remove(pool: Key, store: Store, lending: Lending) -> tuple[WarmPod, ...]:
+    """Whatever else becomes of the pool."""
+    return (*_strays(pool, store), *(warm_pod(pod) for pod in lending.abandoned(pool)))
 
 
 def _strays(pool: Key, store: Store) -> Iterator[WarmPod]:

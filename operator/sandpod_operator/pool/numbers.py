@@ -6,6 +6,8 @@
 import math
 from dataclasses import dataclass
 
+from .pace import is_burst
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Counts:
@@ -85,7 +87,7 @@ def _may_start(counts: Counts, ready: int) -> int:
     """How many at a time. In a burst of claims that no starts could keep up with, each start takes CPU from
     the claims: while there are pods to give, only a few start, and only now and then.
     """
-    burst = counts.claims > counts.most_starting
+    burst = is_burst(counts.claims, most_starting=counts.most_starting)
     if not burst or ready <= counts.most_starting:
         return counts.most_starting
     return 0 if counts.started_lately else max(1, counts.most_starting // 4)

@@ -12,6 +12,11 @@ LATELY = timedelta(seconds=1)
 MOST_CLAIMS = 1000
 
 
+def is_burst(claims: int, *, most_starting: int) -> bool:
+    """So many lately: more than the pool could start pods for."""
+    return claims > most_starting
+
+
 class Pace:
     def __init__(self) -> None:
         # Until when each of the last claims counts, by the pool.

@@ -9,12 +9,13 @@ from sandpod_crds.models import SandboxPool
 
 from ..cluster import Cluster
 from ..metrics import Metrics
-from ..objects import Json
+from ..objects import Json, key_of
 from ..observations import Key
 from ..store import Store
 from .claim import Offer, Order, Reading
 from .claims import Claims, kind_of
 from .environment import Environment, Reader
+from .lending import Lending
 from .warm import WarmPods
 
 
@@ -29,8 +30,15 @@ class Pools:
         changed: Callable[[Key], None],
     ) -> None:
         self.warm = WarmPods(store)
+        self.lending = Lending(cluster=cluster, store=store, now=now)
         self.claims = Claims(
-            cluster=cluster, store=store, warm=self.warm, metrics=metrics, now=now, pool_changed=changed
+            cluster=cluster,
+            store=store,
+            warm=self.warm,
+            lending=self.lending,
+            metrics=metrics,
+            now=now,
+            pool_changed=changed,
         )
         self._reader = Reader(cluster=cluster)
         self._now = now
@@ -45,6 +53,7 @@ class Pools:
             ready=frozenset(kind_of(pod) for pod in free),
             unsure=self.claims.unsure(sandbox_uid),
             refusal=self.claims.refusal(sandbox_uid),
+            claimed_lately=len(self.claims.lately(key_of(pool))) if wanted else 0,
         )
 
     def environment(self, key: Key) -> Environment | None:

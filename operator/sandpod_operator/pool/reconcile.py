@@ -22,6 +22,8 @@ from .pools import Pools
 
 # One pass makes or removes; the next one looks at what has become of it and says so.
 MOST_STEPS = 8
+# Seconds between two looks at a pool whose pods have yet to be told whose they are.
+WHILE_LENDING = 10.0
 
 
 class PoolReconciler:
@@ -44,7 +46,9 @@ class PoolReconciler:
         self._passes = metrics.pool_passes
         self._now = now
         self._name = name
-        self._executor = PoolExecutor(cluster=cluster, store=store, claims=pools.claims, now=now)
+        self._executor = PoolExecutor(
+            cluster=cluster, store=store, claims=pools.claims, lending=pools.lending, now=now
+        )
         self._memories: dict[Key, PoolMemory] = {}
 
     async def work(self) -> None:
@@ -70,6 +74,7 @@ class PoolReconciler:
 
     async def reconcile(self, key: Key) -> bool:
         """Whether nothing is left to do for now."""
+        self._pools.lending.recall()
         for _ in range(MOST_STEPS):
             if await self._step(key) is None:
                 return True
@@ -86,6 +91,7 @@ class PoolReconciler:
             store=self._store,
             warm=self._pools.warm,
             claims=self._pools.claims,
+            lending=self._pools.lending,
             memory=memory,
             installation=self._installation,
             now=now,
@@ -97,6 +103,9 @@ class PoolReconciler:
         plan = decide_pool(situation, now=now, limits=limits, name=lambda: self._name(key.name))
         if await self._executor.carry_out(plan, situation=situation, memory=memory):
             return plan
+        if await self._pools.lending.tidy(key):
+            # Nobody else may notice that a sandbox went before its pod was told.
+            self._queue.add_after(key, WHILE_LENDING)
         if situation.pool is None:
             del self._memories[key]
         if plan.look_again_at is not None:

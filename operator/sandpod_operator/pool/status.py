@@ -163,6 +163,7 @@ class PoolDraft:
             conditions=(*ours, *others),
             observed_generation=self._pool.metadata.generation,
             template_hash=template_hash or self._pool.status.template_hash,
+            lending=self._pool.status.lending,
         )
         return None if status == self._pool.status else status
 

@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING
 
 from ..errors import BadPodTemplate
 from ..fence import fence_the_network
-from ..plan import Plan
+from ..kinds import POD
+from ..plan import Plan, Verb, Write
 from .claim import Cold, ColdStart, Order, Reading, claimed_metadata, judge, known_environment
 from .environment import Environment, references
+from .pace import is_burst
 from .wall import network_id
 
 if TYPE_CHECKING:
@@ -17,6 +19,8 @@ if TYPE_CHECKING:
 
 # A warm pod answers in milliseconds. A status that says that it is starting would only be in the way.
 PATIENCE = timedelta(seconds=3)
+# So long after its claim a pod is told whose it is, when there was no time for that.
+AFTER_THE_BURST = timedelta(seconds=10)
 
 
 def take_a_warm_pod(case: "Case") -> Plan | None:
@@ -52,7 +56,43 @@ def take_a_warm_pod(case: "Case") -> Plan | None:
     except BadPodTemplate:
         # Said where a pod is to be made.
         return None
-    return Plan(claim=Order(sandbox_uid=case.uid, pool=offer.pool, kind=found, metadata=metadata))
+    order = Order(
+        sandbox_uid=case.uid,
+        pool=offer.pool,
+        kind=found,
+        metadata=metadata,
+        may_follow=stays and _may_follow(case, claimed_lately=offer.claimed_lately),
+    )
+    return Plan(claim=order)
+
+
+def _may_follow(case: "Case", *, claimed_lately: int) -> bool:
+    """In a burst, a pod in which nothing runs before somebody asks for it, and which has no files: if nobody
+    hears of this claim any more, nothing was done in it.
+    """
+    spec = case.spec
+    burst = is_burst(claimed_lately, most_starting=case.settings.pools.most_starting)
+    return burst and not (spec.processes or spec.setup or spec.workspace is not None)
+
+
+def record_of_the_claim(case: "Case") -> Write | None:
+    """What the pod has yet to be told, if it is time for that."""
+    pod, metadata = case.pod, case.unwritten
+    if pod is None or metadata is None or not case.bound or case.refusal_of_owner is not None:
+        return None
+    # Its labels are about to be others, which could not be told from these.
+    changes = pod.protected != case.holds_up_drains and case.knows_files_and_network
+    if record_due_at(case) is not None and not changes:
+        return None
+    return Write(verb=Verb.PATCH, kind=POD, name=pod.name, body={"metadata": {"uid": pod.uid, **metadata}})
+
+
+def record_due_at(case: "Case") -> datetime | None:
+    """When the pod is to be told whose it is; None when there is nothing to tell, or it is time."""
+    pod = case.pod
+    if pod is None or pod.claimed_at is None or case.unwritten is None:
+        return None
+    return case.still_to_come(pod.claimed_at + AFTER_THE_BURST, within=AFTER_THE_BURST)
 
 
 def environment_of(case: "Case") -> Environment | Reading | None:

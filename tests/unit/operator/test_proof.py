@@ -47,7 +47,7 @@ class Listening:
             self.tokens.append(request.headers["X-Sandpod-Bind-Token"])
             return web.json_response({"code": "ALREADY_BOUND"}, status=409)
         self.told.append(request.headers["X-Sandpod-Credential"])
-        return web.json_response({"runtimeVersion": "0.1.0"})
+        return web.json_response({"runtimeVersion": "0.1.0", "sandbox": {"uid": ASK.sandbox_uid}})
 
 
 @pytest.fixture

@@ -8,11 +8,14 @@ import asyncio
 import os
 from random import Random
 from typing import Any
+from unittest.mock import patch
 
+import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from sandpod_crds.names import ANNOTATION_WAKE as WAKE
 from sandpod_operator.objects import Json, controller, section, uid_of
+from sandpod_operator.pool import take
 
 from tests.support.operator_world import new_sandbox
 from tests.support.parallel_world import ParallelWorld
@@ -96,6 +99,7 @@ class History:
         assert [path for path, owner in owners.items() if owner is not None and owner not in there] == []
         assert condition(self.world, "Ready") == ("True", "AllReady")
         assert len(waiting(self.world)) == objects[POOL_PATH]["spec"]["replicas"]
+        assert "lending" not in objects[POOL_PATH]["status"]
 
 
 @settings(
@@ -107,5 +111,7 @@ class History:
     suppress_health_check=[HealthCheck.too_slow],
 )
 @given(st.integers(0, 2**32 - 1))
-def test_no_order_of_their_steps_makes_workers_stand_in_each_others_way(seed: int) -> None:
-    asyncio.run(History(seed).live())
+@pytest.mark.parametrize("burst", [False, True], ids=["one by one", "all in a burst"])
+def test_no_order_of_their_steps_makes_workers_stand_in_each_others_way(burst: bool, seed: int) -> None:
+    with patch.object(take, "is_burst", return_value=burst):
+        asyncio.run(History(seed).live())

@@ -9,6 +9,7 @@ import os
 from collections import Counter
 from dataclasses import dataclass, field
 from random import Random
+from unittest.mock import patch
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -17,6 +18,7 @@ from sandpod_crds.errors import Forbidden, Throttled, Unavailable
 from sandpod_crds.names import ANNOTATION_WAKE
 from sandpod_operator.objects import Json, controller, section, uid_of
 from sandpod_operator.pods import workspace_claim
+from sandpod_operator.pool import take
 
 from tests.support.operator_api import Killed
 from tests.support.operator_faults import CUT_OFF_FOR, HOUR
@@ -80,6 +82,8 @@ class History:
     worked_in: dict[str, set[str]] = field(default_factory=dict[str, set[str]])
     # Somebody's webhook lets no volume be changed.
     strict: bool = False
+    # By the UID of their pod: the sandboxes whose status has named it.
+    served: dict[str, set[str]] = field(default_factory=dict[str, set[str]])
 
     def __post_init__(self) -> None:
         self.world.api.before = lambda number, call: self.strike(number, call)
@@ -107,6 +111,10 @@ class History:
         assert not twice, f"sandboxes with several pods: {twice}"
         for sandbox in self.sandboxes():
             status = section(sandbox, "status")
+            if "podUID" in status:
+                served = self.served.setdefault(status["podUID"], set())
+                served.add(uid_of(sandbox))
+                assert len(served) == 1, f"{status['podUID']} was given to {served}"
             pod = next((each for each in pods(self.world) if uid_of(each) == status.get("podUID")), None)
             claim = workspace_claim(pod) if pod is not None else None
             if status.get("phase") == "Running" and claim is not None:
@@ -218,6 +226,7 @@ class History:
         wanted = world.api.objects[POOL_PATH]["spec"]["replicas"]
         image = world.api.objects[TEMPLATE_PATH]["spec"]["image"]
         assert condition(world, "Ready") == ("True", "AllReady")
+        assert "lending" not in world.api.objects[POOL_PATH]["status"]
         assert [pod["spec"]["containers"][0]["image"] for pod in waiting(world)] == [image] * wanted
         names = [path.rpartition("/")[2] for path in world.api.objects if "/sandboxes/" in path]
         assert [ready(world, name) for name in names] == [("Running", "RuntimeAnswers")] * len(names)
@@ -262,9 +271,9 @@ def alive(pod: dict[str, object]) -> bool:
 
 
 @settings(max_examples=1000 if LONG else 25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(st.lists(ACTION, max_size=14), st.randoms(use_true_random=False))
+@given(st.lists(ACTION, max_size=14), st.randoms(use_true_random=False), st.booleans())
 def test_whatever_happens_claims_are_exact_and_the_pool_recovers(
-    actions: list[tuple[str, str | int]], luck: Random
+    actions: list[tuple[str, str | int]], luck: Random, burst: bool
 ) -> None:
     async def live() -> None:
         history = History(luck=luck)
@@ -273,7 +282,8 @@ def test_whatever_happens_claims_are_exact_and_the_pool_recovers(
             await history.take(action, value)
         await history.end_well()
 
-    asyncio.run(live())
+    with patch.object(take, "is_burst", return_value=burst):
+        asyncio.run(live())
 
 
 ACTIONS = (
@@ -288,8 +298,9 @@ ACTIONS = (
 )
 
 
+@pytest.mark.parametrize("burst", [False, True], ids=["one by one", "all in a burst"])
 @pytest.mark.parametrize("seed", range(3))
-def test_a_long_history(seed: int) -> None:
+def test_a_long_history(seed: int, burst: bool) -> None:
     luck = Random(seed)
 
     def choose() -> tuple[str, str | int]:
@@ -313,4 +324,5 @@ def test_a_long_history(seed: int) -> None:
             await history.take(*choose())
         await history.end_well()
 
-    asyncio.run(live())
+    with patch.object(take, "is_burst", return_value=burst):
+        asyncio.run(live())

@@ -95,7 +95,7 @@ async def test_a_pod_is_there_when_the_api_server_has_it_with_this_address() -> 
 
 async def test_a_runtime_that_was_bound_before_a_crash_is_found_again(bench: Asking) -> None:
     bench.runtime.binds = [says(409, {"code": "ALREADY_BOUND"})]
-    bench.runtime.lifecycle = says(200, {"runtimeVersion": "0.1.0"})
+    bench.runtime.lifecycle = says(200, {"runtimeVersion": "0.1.0", "sandbox": {"uid": UID}})
     bench.client.want(KEY, replace(ASK, wake="request 1"))
     answer = await bench.answer()
 
@@ -104,6 +104,15 @@ async def test_a_runtime_that_was_bound_before_a_crash_is_found_again(bench: Ask
     assert answer.wake == ""
     headers = bench.runtime.requests[1][1]
     assert headers["X-Sandpod-Credential"] == credential(key=SECRET, namespace=KEY.namespace, pod_uid=POD_UID)
+
+
+async def test_a_runtime_that_we_have_bound_to_another_sandbox_is_refused(bench: Asking) -> None:
+    bench.runtime.binds = [says(409, {"code": "ALREADY_BOUND"})]
+    bench.runtime.lifecycle = says(200, {"runtimeVersion": "0.1.0", "sandbox": {"uid": "another"}})
+    bench.client.want(KEY, ASK)
+    answer = await bench.answer()
+
+    assert (answer.outcome, answer.message) == (Outcome.REFUSED, "it is bound to another sandbox.")
 
 
 async def test_a_runtime_that_somebody_else_bound_is_refused(bench: Asking) -> None:

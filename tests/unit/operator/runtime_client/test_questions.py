@@ -73,7 +73,7 @@ async def test_a_runtime_says_whether_its_disk_is_full(bench: Asking, disk: Any,
 async def test_a_workspace_that_nobody_can_write_to_is_told(
     bench: Asking, disk: Any, unwritable: bool, again: bool
 ) -> None:
-    body = {"runtimeVersion": "1", "disk": disk}
+    body = {"runtimeVersion": "1", "disk": disk, "sandbox": {"uid": ASK.sandbox_uid}}
     bench.runtime.binds = [says(409, {}) if again else says(200, body)]
     bench.runtime.lifecycle = says(200, body)
     bench.client.want(KEY, ASK)

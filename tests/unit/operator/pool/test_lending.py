@@ -1,0 +1,432 @@
+"""In a burst of claims pods are told later whose they are: what that spares, and that nothing is lost by it,
+wherever the operator is killed.
+"""
+
+from collections.abc import Awaitable, Callable
+from typing import Any, cast
+
+import pytest
+from sandpod_crds.errors import Forbidden, Unavailable
+from sandpod_operator.cluster import Cluster
+from sandpod_operator.objects import Json, controller, section, uid_of
+from sandpod_operator.observations import Key
+
+from tests.support.operator_faults import FAULTS, HOUR, KILLS, Fault, clock_put_back
+from tests.support.operator_objects import installation
+from tests.support.operator_world import World
+from tests.support.pool_world import (
+    OURS,
+    PODS_PATH,
+    POOL_PATH,
+    calls_about,
+    claimed_by,
+    condition,
+    filled,
+    pod_of,
+    pods,
+    pool_status,
+    put_pool,
+    put_pool_alone,
+    put_sandbox,
+    ready,
+    waiting,
+)
+
+RUNNING = ("Running", "RuntimeAnswers")
+NAMES = tuple("abcdef")
+POOL_SIZE = 8
+# Until the pods of a burst have been told, and the pool is full again.
+AFTERWARDS = 60.0
+
+
+def small_pools() -> World:
+    """Three claims in a second are a burst."""
+    return World(installation(pools={"mostStarting": 1}))
+
+
+async def burst(spec: Json | None = None, *, world: World | None = None, **pool: Any) -> World:
+    world = await filled(world or small_pools(), replicas=POOL_SIZE, **pool)
+    for name in NAMES:
+        put_sandbox(world, name, spec)
+    await world.settle()
+    return world
+
+
+def told(world: World) -> list[str]:
+    """The sandboxes whose pods say that they are theirs."""
+    return [name for name in NAMES if claimed_by(world, name)]
+
+
+def check_the_end(world: World, names: tuple[str, ...] = NAMES) -> None:
+    assert {name: ready(world, name) for name in names} == dict.fromkeys(names, RUNNING)
+    mine = [pod_of(world, name) for name in names]
+    assert len({uid_of(pod) for pod in mine}) == len(names)
+    owners = [controller(pod["metadata"])["name"] for pod in mine]
+    assert owners == list(names)
+    assert len(pods(world)) == len(names) + POOL_SIZE
+    assert condition(world, "Ready") == ("True", "AllReady")
+    assert "lending" not in pool_status(world)
+
+
+async def test_in_a_burst_sandboxes_run_before_their_pods_are_told() -> None:
+    world = await burst()
+
+    assert {name: ready(world, name) for name in NAMES} == dict.fromkeys(NAMES, RUNNING)
+    # The first ones are no burst yet.
+    assert told(world) == ["a", "b"]
+    assert "lending" in pool_status(world)
+
+    await world.wait(AFTERWARDS)
+    check_the_end(world)
+
+
+async def test_also_then_a_claim_is_one_patch_of_the_pod_and_one_of_the_status() -> None:
+    world = await burst()
+    await world.wait(AFTERWARDS)
+
+    for name in NAMES:
+        pod = pod_of(world, name)["metadata"]["name"]
+        assert calls_about(world, "PATCH", pod) == [f"PATCH {PODS_PATH}/{pod}"]
+        assert calls_about(world, f"sandboxes/{name}/") == [f"PATCH {OURS}/sandboxes/{name}/status"]
+    world.api.calls.clear()
+    await world.wait(3600)
+    assert world.api.calls == [], "converged means no writes"
+
+
+async def test_a_pod_that_was_told_later_says_what_one_says_that_was_told_at_once() -> None:
+    world = await burst()
+    await world.wait(AFTERWARDS)
+    first, last = (pod_of(world, name)["metadata"] for name in (NAMES[0], NAMES[-1]))
+
+    for what in ("labels", "annotations"):
+        assert last[what].keys() == first[what].keys()
+    assert last["labels"]["sandpod.dev/sandbox-uid"] == controller(last)["uid"]
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        {"processes": [{"name": "web", "command": "serve"}]},
+        {"setup": ["make"]},
+        {"network": {"egress": "None"}},
+        pytest.param(None, id="with a volume"),
+    ],
+    ids=str,
+)
+async def test_a_pod_in_which_something_runs_at_once_or_that_has_files_is_told_first(
+    spec: Json | None,
+) -> None:
+    world = await burst(spec, template={"workspace": {"size": "1Gi"}} if spec is None else None)
+
+    assert told(world) == list(NAMES)
+
+
+async def test_a_pool_that_cannot_be_marked_tells_its_pods_at_once() -> None:
+    world = await filled(small_pools(), replicas=POOL_SIZE)
+
+    def no(_: int, call: str) -> None:
+        if call == f"PATCH {POOL_PATH}/status":
+            raise Forbidden(403, "Forbidden", "no")
+
+    world.api.before = no
+    for name in NAMES:
+        put_sandbox(world, name)
+    await world.settle()
+
+    assert told(world) == list(NAMES)
+
+
+async def test_a_new_operator_takes_up_what_an_earlier_one_has_lent() -> None:
+    world = await burst()
+    before = {name: uid_of(pod_of(world, name)) for name in NAMES}
+
+    world.boot()
+    await world.settle()
+    assert {name: uid_of(pod_of(world, name)) for name in NAMES} == before
+
+    await world.wait(AFTERWARDS)
+    assert {name: uid_of(pod_of(world, name)) for name in NAMES} == before
+    check_the_end(world)
+
+
+async def test_pods_of_which_a_new_operator_does_not_know_whether_they_wait_are_replaced() -> None:
+    world = await burst()
+    unknown = {uid_of(pod) for pod in waiting(world)} - {uid_of(pod_of(world, name)) for name in NAMES}
+    assert unknown
+
+    world.boot()
+    await world.wait(AFTERWARDS)
+
+    assert unknown.isdisjoint(uid_of(pod) for pod in pods(world))
+    check_the_end(world)
+
+
+async def test_of_a_sandbox_that_went_while_nobody_looked_no_pod_is_left_and_nobody_gets_it() -> None:
+    world = await burst()
+    gone = uid_of(pod_of(world, "f"))
+
+    world.api.vanish(f"{OURS}/sandboxes/f")
+    world.boot()
+    put_sandbox(world, "g")
+    await world.wait(AFTERWARDS)
+
+    assert gone not in {uid_of(pod) for pod in pods(world)}
+    check_the_end(world, (*NAMES[:-1], "g"))
+
+
+async def test_the_pod_of_a_sandbox_that_is_deleted_goes_though_it_was_not_told() -> None:
+    world = await burst()
+    gone = uid_of(pod_of(world, "f"))
+
+    world.api.vanish(f"{OURS}/sandboxes/f")
+    await world.settle()
+
+    assert gone not in {uid_of(pod) for pod in pods(world) if "deletionTimestamp" not in pod["metadata"]}
+    await world.wait(AFTERWARDS)
+    check_the_end(world, NAMES[:-1])
+
+
+async def test_nor_does_it_stay_when_there_is_a_new_sandbox_of_that_name_at_once() -> None:
+    world = await burst()
+    gone = uid_of(pod_of(world, "f"))
+
+    world.api.vanish(f"{OURS}/sandboxes/f")
+    put_sandbox(world, "f")
+    await world.wait(AFTERWARDS)
+
+    assert gone not in {uid_of(pod) for pod in pods(world)}
+    check_the_end(world)
+
+
+async def test_a_pod_that_falls_asleep_before_it_was_told_leaves_a_sandbox_that_sleeps() -> None:
+    world = await burst()
+
+    world.fall_asleep(uid_of(pod_of(world, "f")))
+    await world.settle()
+    assert section(world.api.objects[f"{OURS}/sandboxes/f"], "status")["phase"] == "Asleep"
+
+    await world.wait(AFTERWARDS)
+    assert section(world.api.objects[f"{OURS}/sandboxes/f"], "status")["phase"] == "Asleep"
+    assert "lending" not in pool_status(world)
+    assert len(pods(world)) == len(NAMES) - 1 + POOL_SIZE
+
+
+async def test_a_pod_that_somebody_deletes_before_it_was_told_is_missed_at_once() -> None:
+    world = await burst()
+    gone = pod_of(world, "f")["metadata"]
+
+    world.api.vanish(f"{PODS_PATH}/{gone['name']}")
+    await world.settle()
+    assert ready(world, "f") != RUNNING
+
+    await world.wait(AFTERWARDS)
+    assert uid_of(pod_of(world, "f")) != gone["uid"]
+    check_the_end(world)
+
+
+async def test_when_it_is_no_more_to_be_protected_a_pod_is_told_sooner() -> None:
+    world = await burst()
+
+    world.api.change(f"{OURS}/sandboxes/f", {"spec": {"keepAlive": True}})
+    await world.settle()
+
+    assert told(world) == ["a", "b", "f"]
+    assert "sandpod.dev/protected" not in pod_of(world, "f")["metadata"]["labels"]
+    world.api.calls.clear()
+    await world.settle()
+    assert world.api.calls == []
+
+
+async def test_who_refuses_that_a_pod_is_told_stops_nobodys_work_and_is_asked_ever_more_slowly() -> None:
+    world = await burst()
+
+    def no(obj: Json) -> None:
+        if obj["kind"] == "Pod" and controller(obj["metadata"]).get("kind") == "Sandbox":
+            raise Forbidden(403, "Forbidden", "a webhook says no")
+
+    world.api.admit = no
+    world.api.calls.clear()
+    # Its label is refused with it.
+    world.api.change(f"{OURS}/sandboxes/f", {"spec": {"keepAlive": True}})
+    await world.wait(600)
+
+    assert {name: ready(world, name) for name in NAMES} == dict.fromkeys(NAMES, RUNNING)
+    lent = len(NAMES) - len(["a", "b"])
+    assert len(calls_about(world, "PATCH", PODS_PATH)) <= 12 * lent
+    assert "Undone" not in world.events
+    world.api.admit = lambda obj: None
+    await world.wait(600)
+    check_the_end(world)
+
+
+class Between:
+    """The API server, and what happens while it is at its first deletion of a pod."""
+
+    def __init__(self, cluster: Cluster, then: Callable[[], Awaitable[None]]) -> None:
+        self._cluster = cluster
+        self._then: Callable[[], Awaitable[None]] | None = then
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._cluster, name)
+
+    async def delete(self, path: str, **more: Any) -> Json:
+        answer = await self._cluster.delete(path, **more)
+        if self._then is not None and path.startswith(f"{PODS_PATH}/"):
+            then, self._then = self._then, None
+            await then()
+        return answer
+
+
+async def test_a_pool_that_removes_pods_leaves_those_that_were_lent_since_it_was_decided() -> None:
+    world = small_pools()
+    served: list[str] = []
+
+    async def claim() -> None:
+        put_sandbox(world, "g")
+        world.see()
+        for _ in range(2):
+            await world.reconciler.attempt(Key("team", "g"))
+            world.runtimes_answer()
+        await world.reconciler.attempt(Key("team", "g"))
+        served.append(uid_of(pod_of(world, "g")))
+
+    world.cluster = cast("Any", Between(world.api, claim))
+    world.boot()
+    await burst(world=world)
+    world.api.change(POOL_PATH, {"spec": {"replicas": 0}})
+    await world.wait(AFTERWARDS)
+
+    assert served == [uid_of(pod_of(world, "g"))]
+    assert ready(world, "g") == RUNNING
+
+
+def unanswered(world: World, *, set_to: bool) -> list[str]:
+    """The answer is lost to the first call that sets the mark, or takes it off."""
+    lost: list[str] = []
+
+    def lose(_: int, call: str) -> None:
+        if call == f"PATCH {POOL_PATH}/status" and ("lending" in pool_status(world)) is set_to and not lost:
+            lost.append(call)
+            raise Unavailable(0, "Timeout", "no answer")
+
+    world.api.after = lose
+    return lost
+
+
+async def test_no_pod_is_lent_without_a_mark_when_nobody_heard_that_it_was_taken_off() -> None:
+    world = await burst()
+    lost = unanswered(world, set_to=False)
+    while not lost:
+        await world.wait(0.5)
+    more = [f"n{number}" for number in range(4)]
+
+    for name in more:
+        put_sandbox(world, name)
+    await world.settle()
+
+    assert [name for name in more if not claimed_by(world, name)]
+    assert "lending" in pool_status(world)
+
+
+async def test_a_mark_that_nobody_heard_of_does_not_stay() -> None:
+    world = await filled(small_pools(), replicas=POOL_SIZE)
+    lost = unanswered(world, set_to=True)
+    for name in NAMES[:3]:
+        put_sandbox(world, name)
+    await world.settle()
+    assert lost
+
+    await world.wait(AFTERWARDS)
+
+    assert "lending" not in pool_status(world)
+
+
+async def test_a_pool_that_is_made_again_has_a_mark_of_its_own() -> None:
+    world = await burst()
+    for pod in waiting(world):
+        world.api.change(f"{PODS_PATH}/{pod['metadata']['name']}", {"metadata": {"ownerReferences": None}})
+    world.api.vanish(POOL_PATH)
+    put_pool_alone(world, replicas=POOL_SIZE)
+    await world.wait(2)
+    more = [f"n{number}" for number in range(4)]
+
+    for name in more:
+        put_sandbox(world, name)
+    await world.settle()
+
+    assert [name for name in more if not claimed_by(world, name)]
+    assert "lending" in pool_status(world)
+
+
+async def test_an_api_server_that_drops_the_mark_means_that_pods_are_told_at_once() -> None:
+    world = await filled(small_pools(), replicas=POOL_SIZE)
+
+    def drop(obj: Json) -> None:
+        if obj["kind"] == "SandboxPool":
+            section(obj, "status").pop("lending", None)
+
+    world.api.admit = drop
+    for name in NAMES:
+        put_sandbox(world, name)
+    await world.settle()
+
+    assert told(world) == list(NAMES)
+
+
+@pytest.mark.parametrize("back", [False, True], ids=["for good", "for a moment"])
+async def test_a_lent_pod_whose_labels_somebody_takes_off_stays_its_sandboxs(back: bool) -> None:
+    world = await burst()
+    pod = pod_of(world, "f")["metadata"]
+    path, label = f"{PODS_PATH}/{pod['name']}", "app.kubernetes.io/managed-by"
+
+    world.api.change(path, {"metadata": {"labels": {label: None}}})
+    if back:
+        world.see()
+        world.api.change(path, {"metadata": {"labels": {label: pod["labels"][label]}}})
+    put_sandbox(world, "g")
+    await world.wait(AFTERWARDS)
+
+    assert uid_of(pod_of(world, "f")) == pod["uid"]
+    check_the_end(world, (*NAMES, "g"))
+
+
+async def test_a_pod_that_is_gone_is_not_lent_though_the_watch_has_not_told_yet() -> None:
+    world = await filled(small_pools(), replicas=POOL_SIZE)
+    world.blind = True
+    for pod in waiting(world)[2:6]:
+        world.runtimes.pop(uid_of(pod))
+        world.api.vanish(f"{PODS_PATH}/{pod['metadata']['name']}")
+    world.list_again()
+    for name in NAMES:
+        put_sandbox(world, name)
+    await world.settle()
+
+    assert {name: ready(world, name) for name in NAMES} == dict.fromkeys(NAMES, RUNNING)
+    failures = [
+        world.api.objects[f"{OURS}/sandboxes/{name}"]["status"].get("startFailures") for name in NAMES
+    ]
+    assert failures == [None] * len(NAMES)
+
+
+@pytest.mark.parametrize("fault", [*KILLS, *FAULTS], ids=lambda fault: fault.__name__)
+async def test_whatever_goes_wrong_in_a_burst_everybody_gets_a_pod_and_nobody_anothers(fault: Fault) -> None:
+    untouched = len((await gone_through(None, 0)).api.calls)
+
+    for victim in range(1, untouched + 1):
+        world = await gone_through(fault, victim)
+        check_the_end(world)
+        served = [world.runtimes[uid_of(pod_of(world, name))].sandbox_uid for name in NAMES]
+        assert served == [uid_of(world.api.objects[f"{OURS}/sandboxes/{name}"]) for name in NAMES]
+
+
+async def gone_through(fault: Fault | None, victim: int) -> World:
+    world = small_pools()
+    put_pool(world, replicas=POOL_SIZE)
+    await world.wait(40)
+    world.api.calls.clear()
+    if fault is not None:
+        fault(world, victim)
+    for name in NAMES:
+        put_sandbox(world, name)
+    await world.wait(100 if fault is not clock_put_back else HOUR + 100)
+    return world
