@@ -33,6 +33,10 @@ MOST_REFUSED = 1000
 log = logging.getLogger(__name__)
 
 
+def _is_version(obj: Json, pod: WarmPod) -> bool:
+    return (uid_of(obj), obj["metadata"]["resourceVersion"]) == (pod.uid, pod.version)
+
+
 def kind_of(pod: WarmPod) -> Kind:
     return Kind(pod.shape, pod.network)
 
@@ -183,9 +187,10 @@ class Claims:
 
     async def _lend(self, order: Order, pod: WarmPod) -> None:
         """The pod is looked at before, as a patch would have done: it may have changed, or be gone."""
-        found = await self._read(pod)
-        same = found is not None and found["metadata"]["resourceVersion"] == pod.version
-        if same and self._lending.stands(order.pool_key):
+        found, known = await self._read(pod), self._store.pods.get(pod.key)
+        # The watch may have brought more while the answer was on its way.
+        same = all(each is not None and _is_version(each, pod) for each in (found, known))
+        if same and self._lending.stands(order.pool_key) and not self._lending.suspects(pod.uid):
             self._lending.lend(pod, order.metadata, pool=order.pool_key)
 
     async def _can_be_sent_again(self, order: Order, pod: WarmPod) -> bool:

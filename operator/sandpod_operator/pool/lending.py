@@ -12,13 +12,14 @@ docs/decisions/0017-pods-are-told-after-a-burst.md says why.
 import asyncio
 import logging
 import secrets
+from collections import defaultdict
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from weakref import WeakValueDictionary
 
 from sandpod_crds.errors import ApiError, Conflict, NotFound
-from sandpod_crds.names import LABEL_VERSION, POOL_KIND, SANDBOX_KIND, child_labels
+from sandpod_crds.names import LABEL_VERSION, SANDBOX_KIND, child_labels
 
 from ..cluster import Cluster
 from ..kinds import POOL
@@ -38,8 +39,8 @@ log = logging.getLogger(__name__)
 @dataclass(kw_only=True, slots=True)
 class _Loan:
     mark: str
-    # Pods that may not have been told yet, by their UID
-    pods: dict[str, Key] = field(default_factory=dict[str, Key])
+    # Nobody is about to take it off, and it is known to have been set.
+    firm: bool = False
 
 
 class Lending:
@@ -48,14 +49,15 @@ class Lending:
         self._store = store
         self._now = now
         self._loans: dict[Key, _Loan] = {}
+        # By the pool and their UID: pods that have yet to be told, or of which nobody knows.
+        self._pods: defaultdict[Key, dict[str, Key]] = defaultdict(dict)
         # Every mark that we have ever sent begins so.
         self._name = secrets.token_hex(8)
         # By their UID: pods of which nobody knows whether they wait.
         self._suspects: dict[str, Key] = {}
         self._refused: dict[Key, datetime] = {}
         self._recalled = False
-        # A mark that is taken off must not arrive after the next one was set. Each for as long as somebody is
-        # at it.
+        # Marks are set and taken off one after the other. Each for as long as somebody is at it.
         self._marking: WeakValueDictionary[Key, asyncio.Lock] = WeakValueDictionary()
 
     def suspects(self, uid: str) -> bool:
@@ -76,16 +78,16 @@ class Lending:
             refused = self._refused.get(pool)
             if refused and still_to_come(refused, now=self._now(), within=REFUSED_FOR) is not None:
                 return False
+            # Before ours is written over it.
+            self._heed(pool)
             mark = f"{self._name}-{secrets.token_hex(4)}"
             try:
-                await self._mark(pool, {"status": {"lending": mark}})
+                await self._patch(pool, {"status": {"lending": mark}})
             except ApiError as error:
                 # Then pods are told at once.
                 log.warning("%s could not be marked for a burst of claims: %s", pool, error)
-                self._refused[pool] = self._now() + REFUSED_FOR
-                return False
-            before = self._loans.get(pool)
-            self._loans[pool] = _Loan(mark=mark, pods=before.pods if before is not None else {})
+            else:
+                self._loans[pool] = _Loan(mark=mark, firm=True)
             if not self.stands(pool):
                 self._refused[pool] = self._now() + REFUSED_FOR
             return self.stands(pool)
@@ -95,11 +97,11 @@ class Lending:
         server that does not know the field has dropped it.
         """
         loan = self._loans.get(pool)
-        return loan is not None and loan.mark == self._mark_on(pool) and self._is_ours(loan.mark)
+        return loan is not None and loan.firm and loan.mark == self._mark_on(pool)
 
     def lend(self, pod: WarmPod, metadata: Json, *, pool: Key) -> None:
         """The pod is whose this metadata says."""
-        self._loans[pool].pods[pod.uid] = pod.key
+        self._pods[pool][pod.uid] = pod.key
         self._store.pods.foresee(pod.key, metadata)
 
     def serves(self, pod: Json) -> bool:
@@ -115,32 +117,28 @@ class Lending:
         """Pods that were lent and whose sandbox is gone. The garbage collector does not know whose they were,
         and who looks after a new sandbox of that name does not either.
         """
-        loan = self._loans.get(pool)
-        lent = [self._pod(uid, key) for uid, key in loan.pods.items()] if loan is not None else []
+        lent = [self._pod(uid, key) for uid, key in self._pods.get(pool, {}).items()]
         return [pod for pod in lent if pod is not None and self._is_abandoned(pod)]
 
-    def _is_abandoned(self, pod: Json) -> bool:
-        lent = uid_of(pod) in self._store.pods.unwritten
-        return lent and "deletionTimestamp" not in pod["metadata"] and not self.serves(pod)
-
     async def tidy(self, pool: Key) -> bool:
-        """Take off the mark of a pool all of whose pods say whose they are. Whether it is still needed."""
-        self._forget_suspects()
-        mark = self._mark_on(pool)
-        if mark is not None and pool not in self._loans and self._is_ours(mark):
-            # It was not answered that it was set, or that it was taken off.
-            self._loans[pool] = _Loan(mark=mark)
-        elif mark is not None and not self._is_ours(mark) and not self._knows(pool, mark):
-            self._recall(pool, mark)
-        loan = self._loans.get(pool)
-        if loan is None:
-            return False
-        if self._is_needed(loan):
+        """Take off the mark of a pool all of whose pods say whose they are. Whether that is still to come."""
+        self._forget(pool)
+        self._heed(pool)
+        if self._is_needed(pool):
             return True
+        if pool not in self._loans:
+            return False
         async with self._marking.setdefault(pool, asyncio.Lock()):
-            if self._loans.get(pool) is loan and not self._is_needed(loan):
-                del self._loans[pool]
-                await self._take_off(pool, loan)
+            loan = self._loans.get(pool)
+            if loan is None or self._is_needed(pool):
+                return loan is not None
+            # Nothing is lent by it from here on, whatever comes of this.
+            loan.firm = False
+            if self._mark_on(pool) is not None:
+                await self._take_off(pool)
+            if self._mark_on(pool) is not None:
+                return True
+            del self._loans[pool]
         return False
 
     def recall(self) -> None:
@@ -149,17 +147,24 @@ class Lending:
             return
         self._recalled = True
         for pool in self._store.pools:
-            if (mark := self._mark_on(pool)) is not None:
-                self._recall(pool, mark)
+            self._heed(pool)
 
-    def _recall(self, pool: Key, mark: str) -> None:
-        before = self._loans.get(pool)
-        loan = self._loans[pool] = _Loan(mark=mark, pods=before.pods if before is not None else {})
+    def _heed(self, pool: Key) -> None:
+        """A mark that we know nothing of, or not any more."""
+        mark, loan = self._mark_on(pool), self._loans.get(pool)
+        if mark is None or (loan is not None and loan.mark == mark):
+            return
+        self._loans[pool] = _Loan(mark=mark)
+        # Of our own, it was not answered that it was set, or that it was taken off.
+        if not mark.startswith(self._name):
+            self._recall(pool)
+
+    def _recall(self, pool: Key) -> None:
         named = {section(each, "status").get("podUID"): each for each in self._sandboxes_of(pool)}
         owner = uid_of(self._store.pools.get(pool) or {"metadata": {"uid": ""}})
         for pod in self._store.pods.owned_by(namespace=pool.namespace, uid=owner):
             uid, key = uid_of(pod), key_of(pod)
-            loan.pods[uid] = key
+            self._pods[pool][uid] = key
             if (sandbox := named.get(uid)) is not None:
                 self._store.pods.foresee(key, self._metadata(pod, sandbox))
             else:
@@ -177,13 +182,6 @@ class Lending:
             "ownerReferences": [owner_reference(kind=SANDBOX_KIND, name=name, uid=uid)],
         }
 
-    def _knows(self, pool: Key, mark: str) -> bool:
-        loan = self._loans.get(pool)
-        return loan is not None and loan.mark == mark
-
-    def _is_ours(self, mark: str) -> bool:
-        return mark.startswith(self._name)
-
     def _mark_on(self, pool: Key) -> str | None:
         return section(self._store.pools.get(pool) or {}, "status").get("lending")
 
@@ -191,32 +189,45 @@ class Lending:
         pod = self._store.pods.get(key)
         return pod if pod is not None and uid_of(pod) == uid else None
 
-    def _forget_suspects(self) -> None:
-        """Those that are gone, and those that turn out to have been somebody's."""
-        found = {uid: self._pod(uid, key) for uid, key in self._suspects.items()}
-        waiting = {
-            uid for uid, pod in found.items() if pod and controller(pod["metadata"]).get("kind") == POOL_KIND
-        }
-        self._suspects = {uid: key for uid, key in self._suspects.items() if uid in waiting}
+    def _is_abandoned(self, pod: Json) -> bool:
+        lent = uid_of(pod) in self._store.pods.unwritten
+        return lent and "deletionTimestamp" not in pod["metadata"] and not self.serves(pod)
 
-    def _is_needed(self, loan: _Loan) -> bool:
+    def _forget(self, pool: Key) -> None:
+        """What is over: pods that were told, are somebody's, or are gone, and will not come back."""
+        self._suspects = {uid: key for uid, key in self._suspects.items() if not self._is_cleared(uid, key)}
+        pods = self._pods.pop(pool, {})
+        pods = {uid: key for uid, key in pods.items() if self._is_watched(uid)}
+        if pods:
+            self._pods[pool] = pods
+        if self._store.pools.get(pool) is None:
+            self._refused.pop(pool, None)
+
+    def _is_cleared(self, uid: str, key: Key) -> bool:
+        pod = self._store.pods.get(key)
+        if pod is None:
+            # One that has only lost its labels would be seen again.
+            return not self._store.pods.knows_deleted(uid)
+        return uid_of(pod) != uid or controller(pod["metadata"]).get("kind") == SANDBOX_KIND
+
+    def _is_watched(self, uid: str) -> bool:
+        return uid in self._store.pods.unwritten or uid in self._suspects
+
+    def _is_needed(self, pool: Key) -> bool:
         """As long as there is a pod that has yet to be told, or to be replaced."""
-        loan.pods = {
-            uid: key
-            for uid, key in loan.pods.items()
-            if self._pod(uid, key) and (uid in self._store.pods.unwritten or uid in self._suspects)
-        }
-        return bool(loan.pods)
+        pods = self._pods.get(pool, {})
+        return any(self._is_watched(uid) and self._pod(uid, key) is not None for uid, key in pods.items())
 
-    async def _take_off(self, pool: Key, loan: _Loan) -> None:
-        obj = self._store.pools.get(pool)
-        if obj is None or self._mark_on(pool) != loan.mark:
-            return
+    async def _take_off(self, pool: Key) -> None:
+        version = section(self._store.pools.get(pool) or {}, "metadata").get("resourceVersion")
         # Of this version only: it must not arrive after another mark was set.
-        version = obj["metadata"]["resourceVersion"]
-        await self._mark(pool, {"metadata": {"resourceVersion": version}, "status": {"lending": None}})
+        body: Json = {"metadata": {"resourceVersion": version}, "status": {"lending": None}}
+        try:
+            await self._patch(pool, body)
+        except ApiError as error:
+            log.warning("the mark of %s could not be taken off, and is again later: %s", pool, error)
 
-    async def _mark(self, pool: Key, body: Json) -> None:
+    async def _patch(self, pool: Key, body: Json) -> None:
         try:
             self._store.pools.learn(await self._cluster.patch(f"{POOL.path(*pool)}/status", body))
         except (NotFound, Conflict):

@@ -1,71 +1,37 @@
-"""In a burst of claims pods are told later whose they are: what that spares, and that nothing is lost by it,
-wherever the operator is killed.
-"""
+"""In a burst of claims pods are told later whose they are: what that spares, and what happens meanwhile."""
 
 from collections.abc import Awaitable, Callable
 from typing import Any, cast
 
 import pytest
-from sandpod_crds.errors import Forbidden, Unavailable
+from sandpod_crds.errors import Forbidden
 from sandpod_operator.cluster import Cluster
 from sandpod_operator.objects import Json, controller, section, uid_of
 from sandpod_operator.observations import Key
 
-from tests.support.operator_faults import FAULTS, HOUR, KILLS, Fault, clock_put_back
-from tests.support.operator_objects import installation
-from tests.support.operator_world import World
+from tests.support.lending_world import (
+    AFTERWARDS,
+    NAMES,
+    POOL_SIZE,
+    RUNNING,
+    burst,
+    check_the_end,
+    small_pools,
+    told,
+)
 from tests.support.pool_world import (
     OURS,
     PODS_PATH,
     POOL_PATH,
     calls_about,
-    claimed_by,
-    condition,
     filled,
     pod_of,
     pods,
     pool_status,
-    put_pool,
-    put_pool_alone,
     put_sandbox,
     ready,
     waiting,
 )
-
-RUNNING = ("Running", "RuntimeAnswers")
-NAMES = tuple("abcdef")
-POOL_SIZE = 8
-# Until the pods of a burst have been told, and the pool is full again.
-AFTERWARDS = 60.0
-
-
-def small_pools() -> World:
-    """Three claims in a second are a burst."""
-    return World(installation(pools={"mostStarting": 1}))
-
-
-async def burst(spec: Json | None = None, *, world: World | None = None, **pool: Any) -> World:
-    world = await filled(world or small_pools(), replicas=POOL_SIZE, **pool)
-    for name in NAMES:
-        put_sandbox(world, name, spec)
-    await world.settle()
-    return world
-
-
-def told(world: World) -> list[str]:
-    """The sandboxes whose pods say that they are theirs."""
-    return [name for name in NAMES if claimed_by(world, name)]
-
-
-def check_the_end(world: World, names: tuple[str, ...] = NAMES) -> None:
-    assert {name: ready(world, name) for name in names} == dict.fromkeys(names, RUNNING)
-    mine = [pod_of(world, name) for name in names]
-    assert len({uid_of(pod) for pod in mine}) == len(names)
-    owners = [controller(pod["metadata"])["name"] for pod in mine]
-    assert owners == list(names)
-    assert len(pods(world)) == len(names) + POOL_SIZE
-    assert condition(world, "Ready") == ("True", "AllReady")
-    assert "lending" not in pool_status(world)
 
 
 async def test_in_a_burst_sandboxes_run_before_their_pods_are_told() -> None:
@@ -119,59 +85,6 @@ async def test_a_pod_in_which_something_runs_at_once_or_that_has_files_is_told_f
     world = await burst(spec, template={"workspace": {"size": "1Gi"}} if spec is None else None)
 
     assert told(world) == list(NAMES)
-
-
-async def test_a_pool_that_cannot_be_marked_tells_its_pods_at_once() -> None:
-    world = await filled(small_pools(), replicas=POOL_SIZE)
-
-    def no(_: int, call: str) -> None:
-        if call == f"PATCH {POOL_PATH}/status":
-            raise Forbidden(403, "Forbidden", "no")
-
-    world.api.before = no
-    for name in NAMES:
-        put_sandbox(world, name)
-    await world.settle()
-
-    assert told(world) == list(NAMES)
-
-
-async def test_a_new_operator_takes_up_what_an_earlier_one_has_lent() -> None:
-    world = await burst()
-    before = {name: uid_of(pod_of(world, name)) for name in NAMES}
-
-    world.boot()
-    await world.settle()
-    assert {name: uid_of(pod_of(world, name)) for name in NAMES} == before
-
-    await world.wait(AFTERWARDS)
-    assert {name: uid_of(pod_of(world, name)) for name in NAMES} == before
-    check_the_end(world)
-
-
-async def test_pods_of_which_a_new_operator_does_not_know_whether_they_wait_are_replaced() -> None:
-    world = await burst()
-    unknown = {uid_of(pod) for pod in waiting(world)} - {uid_of(pod_of(world, name)) for name in NAMES}
-    assert unknown
-
-    world.boot()
-    await world.wait(AFTERWARDS)
-
-    assert unknown.isdisjoint(uid_of(pod) for pod in pods(world))
-    check_the_end(world)
-
-
-async def test_of_a_sandbox_that_went_while_nobody_looked_no_pod_is_left_and_nobody_gets_it() -> None:
-    world = await burst()
-    gone = uid_of(pod_of(world, "f"))
-
-    world.api.vanish(f"{OURS}/sandboxes/f")
-    world.boot()
-    put_sandbox(world, "g")
-    await world.wait(AFTERWARDS)
-
-    assert gone not in {uid_of(pod) for pod in pods(world)}
-    check_the_end(world, (*NAMES[:-1], "g"))
 
 
 async def test_the_pod_of_a_sandbox_that_is_deleted_goes_though_it_was_not_told() -> None:
@@ -300,77 +213,45 @@ async def test_a_pool_that_removes_pods_leaves_those_that_were_lent_since_it_was
     assert ready(world, "g") == RUNNING
 
 
-def unanswered(world: World, *, set_to: bool) -> list[str]:
-    """The answer is lost to the first call that sets the mark, or takes it off."""
-    lost: list[str] = []
+class Meanwhile:
+    """The API server, and what happens while the answer to the first look at a pod is on its way."""
 
-    def lose(_: int, call: str) -> None:
-        if call == f"PATCH {POOL_PATH}/status" and ("lending" in pool_status(world)) is set_to and not lost:
-            lost.append(call)
-            raise Unavailable(0, "Timeout", "no answer")
+    def __init__(self, cluster: Cluster, then: Callable[[str], None]) -> None:
+        self._cluster = cluster
+        self._then: Callable[[str], None] | None = then
 
-    world.api.after = lose
-    return lost
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._cluster, name)
 
-
-async def test_no_pod_is_lent_without_a_mark_when_nobody_heard_that_it_was_taken_off() -> None:
-    world = await burst()
-    lost = unanswered(world, set_to=False)
-    while not lost:
-        await world.wait(0.5)
-    more = [f"n{number}" for number in range(4)]
-
-    for name in more:
-        put_sandbox(world, name)
-    await world.settle()
-
-    assert [name for name in more if not claimed_by(world, name)]
-    assert "lending" in pool_status(world)
+    async def get(self, path: str, **more: Any) -> Json:
+        answer = await self._cluster.get(path, **more)
+        if self._then is not None and path.startswith(f"{PODS_PATH}/"):
+            then, self._then = self._then, None
+            then(path)
+        return answer
 
 
-async def test_a_mark_that_nobody_heard_of_does_not_stay() -> None:
-    world = await filled(small_pools(), replicas=POOL_SIZE)
-    lost = unanswered(world, set_to=True)
-    for name in NAMES[:3]:
-        put_sandbox(world, name)
-    await world.settle()
-    assert lost
+@pytest.mark.parametrize("how", ["gone", "going"])
+async def test_a_pod_that_goes_while_it_is_looked_at_is_not_lent(
+    how: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    world, leaving = small_pools(), set[str]()
 
-    await world.wait(AFTERWARDS)
+    def leave(path: str) -> None:
+        leaving.add(uid_of(world.api.objects[path]))
+        if how == "gone":
+            world.api.vanish(path)
+        else:
+            world.api.change(path, {"metadata": {"deletionTimestamp": "2026-11-18T12:10:00Z"}})
+        world.see()
 
-    assert "lending" not in pool_status(world)
+    world.cluster = cast("Any", Meanwhile(world.api, leave))
+    world.boot()
+    await burst(world=world)
 
-
-async def test_a_pool_that_is_made_again_has_a_mark_of_its_own() -> None:
-    world = await burst()
-    for pod in waiting(world):
-        world.api.change(f"{PODS_PATH}/{pod['metadata']['name']}", {"metadata": {"ownerReferences": None}})
-    world.api.vanish(POOL_PATH)
-    put_pool_alone(world, replicas=POOL_SIZE)
-    await world.wait(2)
-    more = [f"n{number}" for number in range(4)]
-
-    for name in more:
-        put_sandbox(world, name)
-    await world.settle()
-
-    assert [name for name in more if not claimed_by(world, name)]
-    assert "lending" in pool_status(world)
-
-
-async def test_an_api_server_that_drops_the_mark_means_that_pods_are_told_at_once() -> None:
-    world = await filled(small_pools(), replicas=POOL_SIZE)
-
-    def drop(obj: Json) -> None:
-        if obj["kind"] == "SandboxPool":
-            section(obj, "status").pop("lending", None)
-
-    world.api.admit = drop
-    for name in NAMES:
-        put_sandbox(world, name)
-    await world.settle()
-
-    assert told(world) == list(NAMES)
+    assert len(leaving) == 1
+    assert leaving.isdisjoint(uid_of(pod_of(world, name)) for name in NAMES)
+    assert not [record for record in caplog.records if record.exc_info]
 
 
 @pytest.mark.parametrize("back", [False, True], ids=["for good", "for a moment"])
@@ -406,27 +287,3 @@ async def test_a_pod_that_is_gone_is_not_lent_though_the_watch_has_not_told_yet(
         world.api.objects[f"{OURS}/sandboxes/{name}"]["status"].get("startFailures") for name in NAMES
     ]
     assert failures == [None] * len(NAMES)
-
-
-@pytest.mark.parametrize("fault", [*KILLS, *FAULTS], ids=lambda fault: fault.__name__)
-async def test_whatever_goes_wrong_in_a_burst_everybody_gets_a_pod_and_nobody_anothers(fault: Fault) -> None:
-    untouched = len((await gone_through(None, 0)).api.calls)
-
-    for victim in range(1, untouched + 1):
-        world = await gone_through(fault, victim)
-        check_the_end(world)
-        served = [world.runtimes[uid_of(pod_of(world, name))].sandbox_uid for name in NAMES]
-        assert served == [uid_of(world.api.objects[f"{OURS}/sandboxes/{name}"]) for name in NAMES]
-
-
-async def gone_through(fault: Fault | None, victim: int) -> World:
-    world = small_pools()
-    put_pool(world, replicas=POOL_SIZE)
-    await world.wait(40)
-    world.api.calls.clear()
-    if fault is not None:
-        fault(world, victim)
-    for name in NAMES:
-        put_sandbox(world, name)
-    await world.wait(100 if fault is not clock_put_back else HOUR + 100)
-    return world
