@@ -122,7 +122,7 @@ class Cache:
     def foresee(self, key: Key, metadata: Json) -> None:
         """The object has this metadata from now on; that is written to it later."""
         known = self._objects[key]
-        self.unwritten.put(uid_of(known), metadata)
+        self.unwritten.put(known, metadata)
         self._disown(key, known)
         self._keep(key, self.unwritten.complete(known))
 

@@ -254,6 +254,20 @@ async def test_a_pod_that_goes_while_it_is_looked_at_is_not_lent(
     assert not [record for record in caplog.records if record.exc_info]
 
 
+async def test_a_lent_pod_that_somebody_else_has_got_is_left_to_them() -> None:
+    world = await burst()
+    pod = pod_of(world, "f")["metadata"]
+    path = f"{PODS_PATH}/{pod['name']}"
+    stranger = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "x", "uid": "x", "controller": True}
+
+    world.api.change(path, {"metadata": {"ownerReferences": [stranger]}})
+    await world.wait(AFTERWARDS)
+
+    assert ready(world, "f") == RUNNING
+    assert uid_of(pod_of(world, "f")) != pod["uid"]
+    assert world.api.objects[path]["metadata"]["ownerReferences"] == [stranger]
+
+
 @pytest.mark.parametrize("back", [False, True], ids=["for good", "for a moment"])
 async def test_a_lent_pod_whose_labels_somebody_takes_off_stays_its_sandboxs(back: bool) -> None:
     world = await burst()
