@@ -199,7 +199,7 @@ class Claims:
         """
         found = await self._read(pod)
         # With another version of the pod, the lost one cannot succeed any more, or it has.
-        same = found is not None and found["metadata"]["resourceVersion"] == pod.version
+        same = found is not None and _is_version(found, pod)
         if not same:
             del self._unsure[order.sandbox_uid]
         return same

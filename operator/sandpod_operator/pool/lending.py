@@ -160,7 +160,8 @@ class Lending:
             self._recall(pool)
 
     def _recall(self, pool: Key) -> None:
-        named = {section(each, "status").get("podUID"): each for each in self._sandboxes_of(pool)}
+        sandboxes = self._store.sandboxes.of_pool(namespace=pool.namespace, pool=pool.name)
+        named = {section(each, "status").get("podUID"): each for each in sandboxes}
         owner = uid_of(self._store.pools.get(pool) or {"metadata": {"uid": ""}})
         for pod in self._store.pods.owned_by(namespace=pool.namespace, uid=owner):
             uid, key = uid_of(pod), key_of(pod)
@@ -169,9 +170,6 @@ class Lending:
                 self._store.pods.foresee(key, self._metadata(pod, sandbox))
             else:
                 self._suspects[uid] = key
-
-    def _sandboxes_of(self, pool: Key) -> list[Json]:
-        return self._store.sandboxes.of_pool(namespace=pool.namespace, pool=pool.name)
 
     def _metadata(self, pod: Json, sandbox: Json) -> Json:
         name, uid = key_of(sandbox).name, uid_of(sandbox)

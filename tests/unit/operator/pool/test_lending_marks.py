@@ -78,6 +78,15 @@ async def test_of_a_sandbox_that_went_while_nobody_looked_no_pod_is_left_and_nob
     check_the_end(world, (*NAMES[:-1], "g"))
 
 
+async def lends_more(world: World) -> list[str]:
+    """The sandboxes of one more burst whose pods have yet to be told."""
+    more = [f"n{number}" for number in range(4)]
+    for name in more:
+        put_sandbox(world, name)
+    await world.settle()
+    return [name for name in more if not claimed_by(world, name)]
+
+
 def unanswered(world: World, *, set_to: bool) -> list[str]:
     """The answer is lost to the first call that sets the mark, or takes it off."""
     lost: list[str] = []
@@ -96,13 +105,8 @@ async def test_no_pod_is_lent_without_a_mark_when_nobody_heard_that_it_was_taken
     lost = unanswered(world, set_to=False)
     while not lost:
         await world.wait(0.5)
-    more = [f"n{number}" for number in range(4)]
 
-    for name in more:
-        put_sandbox(world, name)
-    await world.settle()
-
-    assert [name for name in more if not claimed_by(world, name)]
+    assert await lends_more(world)
     assert "lending" in pool_status(world)
 
 
@@ -126,13 +130,8 @@ async def test_a_pool_that_is_made_again_has_a_mark_of_its_own() -> None:
     world.api.vanish(POOL_PATH)
     put_pool_alone(world, replicas=POOL_SIZE)
     await world.wait(2)
-    more = [f"n{number}" for number in range(4)]
 
-    for name in more:
-        put_sandbox(world, name)
-    await world.settle()
-
-    assert [name for name in more if not claimed_by(world, name)]
+    assert await lends_more(world)
     assert "lending" in pool_status(world)
 
 
