@@ -131,12 +131,15 @@ class Cache:
         self._deleted[uid] = None
         if len(self._deleted) > TOMBSTONES:
             oldest = next(iter(self._deleted))
-            # Until then: one that has only lost its labels comes back, and is still whose it was.
+            # Not before: one that has only lost its labels comes back, and is still whose it was.
             self.unwritten.drop(oldest)
             del self._deleted[oldest]
         known = self._objects.get(key)
         if known is None or uid_of(known) != uid:
             return False
+        if "deletionTimestamp" in known["metadata"]:
+            # It has not only lost its labels.
+            self.unwritten.drop(uid)
         self._disown(key, known)
         if self._census is not None:
             self._census.remove(known)

@@ -41,6 +41,10 @@ def kind_of(pod: WarmPod) -> Kind:
     return Kind(pod.shape, pod.network)
 
 
+def _waiting_since(pod: WarmPod) -> tuple[datetime, datetime, Key]:
+    return pod.ready_since or pod.created_at, pod.created_at, pod.key
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Attempt:
     """A claim that was sent, and whose answer did not come."""
@@ -81,17 +85,13 @@ class Claims:
         self._refused: OrderedDict[str, _Refused] = OrderedDict()
         self._pace = Pace()
 
-    def free(self, pool: SandboxPool) -> list[WarmPod]:
-        """Those that can be claimed now, the one to take first."""
+    def free(self, pool: SandboxPool) -> Iterator[WarmPod]:
+        """Those that can be claimed now."""
         now, age = self._now(), pool.spec.min_ready_age
-        pods = [
-            pod
-            for pod in self._warm.of(pool)
-            if not self.taken(pod)
-            and not self._lending.suspects(pod.uid)
-            and pod.claimable(now=now, min_ready_age=age)
-        ]
-        return sorted(pods, key=lambda pod: (pod.ready_since or now, pod.created_at, pod.key))
+        for pod in self._warm.of(pool):
+            busy = self.taken(pod) or self._lending.suspects(pod.uid)
+            if not busy and pod.claimable(now=now, min_ready_age=age):
+                yield pod
 
     def taken(self, pod: WarmPod) -> bool:
         """Somebody here is writing to it, or has written and does not know what came of it."""
@@ -159,7 +159,9 @@ class Claims:
         self._pool_changed(order.pool_key)
 
     def _choose(self, order: Order) -> WarmPod | None:
-        return next((pod for pod in self.free(order.pool) if kind_of(pod) == order.kind), None)
+        """The one that has waited for the longest time."""
+        fitting = (pod for pod in self.free(order.pool) if kind_of(pod) == order.kind)
+        return min(fitting, key=_waiting_since, default=None)
 
     async def _send(self, order: Order, pod: WarmPod) -> None:
         body: Json = {"metadata": {**order.metadata, "resourceVersion": pod.version}}

@@ -46,7 +46,7 @@ class Pools:
     def offer(self, pool: Json, *, sandbox_uid: str, wanted: bool) -> Offer:
         """`wanted`: the sandbox has no pod."""
         model = SandboxPool.model_validate(pool)
-        free = self.claims.free(model) if wanted else []
+        free = self.claims.free(model) if wanted else ()
         return Offer(
             pool=model,
             shape=model.status.template_hash,

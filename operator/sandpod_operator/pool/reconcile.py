@@ -108,6 +108,7 @@ class PoolReconciler:
             self._queue.add_after(key, WHILE_LENDING)
         if situation.pool is None:
             del self._memories[key]
+            self._pools.warm.forget(key)
         if plan.look_again_at is not None:
             self._queue.add_after(key, max((plan.look_again_at - self._now()).total_seconds(), 0.001))
         return None

@@ -2,7 +2,6 @@
 is of no use any more. Pure.
 """
 
-from collections import OrderedDict
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -23,8 +22,6 @@ HELD = timedelta(seconds=60)
 # A node that has not brought a pod to run within so long, and does not say why, may never do so. A large
 # image takes minutes, and another pod would pull it from the beginning.
 LONGEST_WAY = timedelta(minutes=15)
-# Pods whose objects were read
-MOST_REMEMBERED = 4096
 
 
 class Use(StrEnum):
@@ -134,22 +131,25 @@ class WarmPods:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._read: OrderedDict[str, WarmPod] = OrderedDict()
+        # By the pool, and by the pod's UID
+        self._read: dict[Key, dict[str, WarmPod]] = {}
 
     def of(self, pool: SandboxPool) -> list[WarmPod]:
         metadata = pool.metadata
-        owned = self._store.pods.owned_by(namespace=metadata.namespace, uid=metadata.uid)
-        return [self._known(obj) for obj in owned]
+        key = Key(metadata.namespace, metadata.name)
+        before = self._read.get(key, {})
+        owned = self._store.pods.owned_by(namespace=key.namespace, uid=metadata.uid)
+        pods = [_up_to_date(before.get(uid_of(obj)), obj) for obj in owned]
+        self._read[key] = {pod.uid: pod for pod in pods}
+        return pods
 
-    def _known(self, obj: Json) -> WarmPod:
-        uid, version = uid_of(obj), obj["metadata"]["resourceVersion"]
-        known = self._read.get(uid)
-        if known is None or known.version != version:
-            known = self._read[uid] = warm_pod(obj)
-        self._read.move_to_end(uid)
-        if len(self._read) > MOST_REMEMBERED:
-            self._read.popitem(last=False)
-        return known
+    def forget(self, pool: Key) -> None:
+        """It is gone."""
+        self._read.pop(pool, None)
+
+
+def _up_to_date(read: WarmPod | None, obj: Json) -> WarmPod:
+    return read if read is not None and read.version == obj["metadata"]["resourceVersion"] else warm_pod(obj)
 
 
 def _ready_since(obj: Json) -> datetime | None:

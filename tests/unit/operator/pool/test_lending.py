@@ -99,6 +99,19 @@ async def test_the_pod_of_a_sandbox_that_is_deleted_goes_though_it_was_not_told(
     check_the_end(world, NAMES[:-1])
 
 
+async def test_of_pods_that_are_gone_nothing_is_kept_that_they_were_to_be_told() -> None:
+    world = await burst()
+    lent = [uid_of(pod_of(world, name)) for name in NAMES if name not in told(world)]
+    assert lent
+    assert all(uid in world.store.pods.unwritten for uid in lent)
+
+    for name in NAMES:
+        world.api.vanish(f"{OURS}/sandboxes/{name}")
+    await world.settle()
+
+    assert not any(uid in world.store.pods.unwritten for uid in lent)
+
+
 async def test_nor_does_it_stay_when_there_is_a_new_sandbox_of_that_name_at_once() -> None:
     world = await burst()
     gone = uid_of(pod_of(world, "f"))
