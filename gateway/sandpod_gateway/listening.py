@@ -9,7 +9,8 @@ from typing import Final
 
 from .addresses import Address
 
-FIRST_PAUSE: Final = 0.05
+# A small program listens some milliseconds after it was started, and the sandbox is Ready before that.
+FIRST_PAUSE: Final = 0.01
 LONGEST_PAUSE: Final = 0.5
 CONNECT_SECONDS: Final = 1.0
 _SIZE: Final = 8192
