@@ -11,7 +11,7 @@ from .addresses import Address
 
 # A small program listens some milliseconds after it was started, and the sandbox is Ready before that.
 FIRST_PAUSE: Final = 0.01
-LONGEST_PAUSE: Final = 0.5
+LONGEST_PAUSE: Final = 0.25
 CONNECT_SECONDS: Final = 1.0
 _SIZE: Final = 8192
 

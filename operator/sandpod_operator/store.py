@@ -137,9 +137,6 @@ class Cache:
         known = self._objects.get(key)
         if known is None or uid_of(known) != uid:
             return False
-        if "deletionTimestamp" in known["metadata"]:
-            # It has not only lost its labels.
-            self.unwritten.drop(uid)
         self._disown(key, known)
         if self._census is not None:
             self._census.remove(known)
@@ -274,8 +271,15 @@ class Store:
     def pod_deleted(self, key: Key, *, uid: str) -> None:
         known = self.pods.get(key)
         if known is not None and uid_of(known) == uid and uid in self.pods.unwritten:
+            metadata = known["metadata"]
+            whose = Key(key.namespace, controller(metadata)["name"])
             # Who brings the news does not know whose it was.
-            self._look_at(Key(key.namespace, controller(known["metadata"])["name"]))
+            self._look_at(whose)
+            sandbox = self.sandboxes.get(whose)
+            waits = sandbox is not None and uid_of(sandbox) == owner_uid(known)
+            # Should it only have lost its labels, its sandbox waits for its end, and no pool lends it.
+            if "deletionTimestamp" in metadata and not waits:
+                self.pods.unwritten.drop(uid)
         self.pods.remove(key, uid=uid)
         self._answers.pop(uid, None)
         self._asked.pop(uid, None)

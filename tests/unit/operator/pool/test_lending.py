@@ -5,6 +5,7 @@ from typing import Any, cast
 
 import pytest
 from sandpod_crds.errors import Forbidden
+from sandpod_crds.names import LABEL_MANAGED_BY
 from sandpod_operator.cluster import Cluster
 from sandpod_operator.objects import Json, controller, section, uid_of
 from sandpod_operator.observations import Key
@@ -99,7 +100,7 @@ async def test_the_pod_of_a_sandbox_that_is_deleted_goes_though_it_was_not_told(
     check_the_end(world, NAMES[:-1])
 
 
-async def test_of_pods_that_are_gone_nothing_is_kept_that_they_were_to_be_told() -> None:
+async def test_of_sandboxes_that_are_gone_nothing_is_kept_that_their_pods_were_to_be_told() -> None:
     world = await burst()
     lent = [uid_of(pod_of(world, name)) for name in NAMES if name not in told(world)]
     assert lent
@@ -110,6 +111,30 @@ async def test_of_pods_that_are_gone_nothing_is_kept_that_they_were_to_be_told()
     await world.settle()
 
     assert not any(uid in world.store.pods.unwritten for uid in lent)
+
+
+@pytest.mark.parametrize("label_comes_back", [False, True])
+async def test_a_sandbox_waits_for_the_end_of_a_pod_that_loses_its_label_on_its_way_out(
+    *, label_comes_back: bool
+) -> None:
+    world = await burst()
+    pod = pod_of(world, "f")["metadata"]
+    path = f"{PODS_PATH}/{pod['name']}"
+    world.silent.add(pod["uid"])
+    await world.api.delete(path, uid=None, version=None)
+    world.api.change(path, {"metadata": {"labels": {LABEL_MANAGED_BY: None}}})
+    world.see()
+    if label_comes_back:
+        world.api.change(path, {"metadata": {"labels": {LABEL_MANAGED_BY: pod["labels"][LABEL_MANAGED_BY]}}})
+
+    await world.wait(5)
+    assert path in world.api.objects
+    assert ready(world, "f")[0] != "Running"
+
+    # Until a pod on a node that does not answer is given up
+    await world.wait(1200)
+    assert path not in world.api.objects
+    check_the_end(world)
 
 
 async def test_nor_does_it_stay_when_there_is_a_new_sandbox_of_that_name_at_once() -> None:
