@@ -9,7 +9,8 @@ from typing import Final
 
 from .addresses import Address
 
-# A small program listens some milliseconds after it was started, and the sandbox is Ready before that.
+# A small program listens some milliseconds after its start, and the sandbox is Ready before that. For one
+# that takes seconds, a request waits half the longest pause too long.
 FIRST_PAUSE: Final = 0.01
 LONGEST_PAUSE: Final = 0.25
 CONNECT_SECONDS: Final = 1.0

@@ -131,7 +131,7 @@ class Cache:
         self._deleted[uid] = None
         if len(self._deleted) > TOMBSTONES:
             oldest = next(iter(self._deleted))
-            # Not before: one that has only lost its labels comes back, and is still whose it was.
+            # One that has only lost its labels may have come back before, and was still whose it was.
             self.unwritten.drop(oldest)
             del self._deleted[oldest]
         known = self._objects.get(key)
@@ -277,7 +277,8 @@ class Store:
             self._look_at(whose)
             sandbox = self.sandboxes.get(whose)
             waits = sandbox is not None and uid_of(sandbox) == owner_uid(known)
-            # Should it only have lost its labels, its sandbox waits for its end, and no pool lends it.
+            # It may only have lost its labels: then its sandbox waits for its end. Without one nobody has to
+            # know, for no pool lends a pod that is going.
             if "deletionTimestamp" in metadata and not waits:
                 self.pods.unwritten.drop(uid)
         self.pods.remove(key, uid=uid)

@@ -29,7 +29,7 @@ class Unwritten:
         self._changes[uid_of(obj)] = _Change(controller(obj["metadata"]).get("uid"), metadata)
 
     def drop(self, uid: str) -> None:
-        """It is gone."""
+        """Nothing is to be written to it any more."""
         self._changes.pop(uid, None)
 
     def complete(self, obj: Json) -> Json:

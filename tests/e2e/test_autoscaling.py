@@ -2,10 +2,10 @@
 
 from tests.support.cluster import Json, apply, get
 from tests.support.metrics_server import METRIC, metrics_server
+from tests.support.pools import pool, template
 from tests.support.waiting import eventually
 
 SLOW = 180
-SMALL: Json = {"requests": {"cpu": "10m", "memory": "32Mi", "ephemeral-storage": "16Mi"}}
 
 
 def autoscaler(namespace: str) -> Json:
@@ -28,17 +28,11 @@ def autoscaler(namespace: str) -> Json:
 
 
 def test_an_autoscaler_makes_a_pool_larger_and_smaller(namespace: str) -> None:
-    def ours(kind: str, name: str, spec: Json) -> Json:
-        metadata = {"name": name, "namespace": namespace}
-        return {"apiVersion": "sandpod.dev/v1alpha1", "kind": kind, "metadata": metadata, "spec": spec}
-
     def ready_pods() -> int:
         return get("sandboxpool", "warm", "-n", namespace).get("status", {}).get("readyReplicas", 0)
 
-    apply(
-        ours("SandboxTemplate", "python", {"resources": SMALL}),
-        ours("SandboxPool", "warm", {"templateRef": {"name": "python"}, "replicas": 1}),
-    )
+    template(namespace)
+    pool(namespace, replicas=1)
     eventually(lambda: ready_pods() == 1, timeout=SLOW, every=0.3)
     # Three times of what it should be, so three pods for each ready one that the pool's selector finds.
     with metrics_server(namespace, value="3") as metrics:

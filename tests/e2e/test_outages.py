@@ -7,8 +7,10 @@ import pytest
 
 from tests.support.aftermath import nothing_doubled_nothing_left
 from tests.support.cluster import Json, get, kubectl
-from tests.support.sandboxes import Sandboxes
+from tests.support.pools import ask_at_once, filled, lends, pool, template
+from tests.support.sandboxes import Sandbox, Sandboxes
 from tests.support.two_nodes import kill_the_api_server
+from tests.support.waiting import eventually
 
 # The first test waits for the cluster too.
 pytestmark = [pytest.mark.usefixtures("two_nodes_in_use"), pytest.mark.timeout(1200)]
@@ -47,4 +49,26 @@ def test_starts_sleeps_and_wakes_under_way_end_as_they_would_have(sandbox: Sandb
     for box in (*starting, *sleeping, *waking):
         assert not box.status().get("restarts")
         assert not box.status().get("startFailures")
+    nothing_doubled_nothing_left(sandbox)
+
+
+def test_a_burst_of_claims_under_way_ends_as_it_would_have(sandbox: Sandboxes) -> None:
+    namespace, names = sandbox.namespace, [f"box-{number}" for number in range(8)]
+    template(namespace)
+    pool(namespace, replicas=len(names))
+    filled(namespace, len(names))
+
+    ask_at_once(namespace, names)
+    kill_the_api_server()
+
+    boxes = [Sandbox(name=name, namespace=namespace).wait(timeout=SLOW) for name in names]
+    for box in boxes:
+        assert box.output("echo $((6 * 7))") == "42"
+    served = [box.status()["podUID"] for box in boxes]
+    assert len(set(served)) == len(boxes)
+
+    eventually(lambda: not lends(namespace), timeout=SLOW)
+    filled(namespace, len(names))
+    assert [box.status()["podUID"] for box in boxes] == served
+    assert pods_and_owners(namespace) == sorted([*names, *["warm"] * len(names)])
     nothing_doubled_nothing_left(sandbox)

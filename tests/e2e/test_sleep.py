@@ -1,6 +1,7 @@
 """Sleep and wake: when a sandbox sleeps, what is there again afterwards, and what wakes it."""
 
 import json
+import re
 
 from tests.support.cluster import Json, kubectl
 from tests.support.sandboxes import Sandbox, Sandboxes
@@ -22,9 +23,10 @@ def test_an_idle_sandbox_sleeps_and_says_since_when_and_why(sandbox: Sandboxes) 
     assert status["sleepReason"] == "Idle"
     assert status["asleepSince"] >= status["lastActiveAt"]
     assert "next request wakes it" in box.condition()["message"]
-    row = kubectl("get", "sandboxes", "-n", box.namespace).stdout.splitlines()[1]
-    assert "Asleep" in row
-    assert "Idle" in row
+    head, row = kubectl("get", "sandboxes", "-n", box.namespace).stdout.splitlines()
+    shown = dict(zip(head.split(), row.split(), strict=True))
+    assert (shown["PHASE"], shown["WHY"]) == ("Asleep", "Idle")
+    assert re.fullmatch(r"\d+[sm].*", shown["ASLEEP"])
     assert "nobody worked" in box.told("Idle")
 
 

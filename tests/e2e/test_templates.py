@@ -6,11 +6,10 @@ from collections.abc import Iterator
 import pytest
 
 from tests.support.cluster import Json, apply, get, kill_the_operator, kubectl, upgrade
+from tests.support.pools import ask_at_once, filled, lends, pool, template
 from tests.support.sandboxes import Sandbox, Sandboxes
 from tests.support.waiting import eventually
 from tests.support.writes import operator_writes
-
-SMALL: Json = {"requests": {"cpu": "10m", "memory": "32Mi", "ephemeral-storage": "16Mi"}}
 
 # It refers to what `keys_and_colors` makes, and its program shows what that sees of it.
 REFERRING: Json = {
@@ -25,30 +24,6 @@ REFERRING: Json = {
     ],
 }
 ASK_THE_PROGRAM = "curl -sf --retry 20 --retry-connrefused --retry-delay 1 localhost:8000/seen"
-
-
-def template(namespace: str, name: str = "python", **spec: object) -> None:
-    apply(_ours("SandboxTemplate", name, namespace, {"resources": SMALL, **spec}))
-
-
-def pool(namespace: str, name: str = "warm", **spec: object) -> None:
-    apply(_ours("SandboxPool", name, namespace, {"templateRef": {"name": "python"}, **spec}))
-
-
-def _ours(kind: str, name: str, namespace: str, spec: Json) -> Json:
-    metadata = {"name": name, "namespace": namespace}
-    return {"apiVersion": "sandpod.dev/v1alpha1", "kind": kind, "metadata": metadata, "spec": spec}
-
-
-def filled(namespace: str, count: int, name: str = "warm") -> Json:
-    """The pool's status, once so many of its pods are ready."""
-
-    def ready() -> Json:
-        status: Json = get("sandboxpool", name, "-n", namespace).get("status", {})
-        assert status.get("readyReplicas") == count, status
-        return status
-
-    return eventually(ready, timeout=120, every=0.2)
 
 
 @pytest.fixture
@@ -214,19 +189,15 @@ def test_an_operator_killed_in_a_burst_of_claims_takes_up_the_pods_that_it_had_y
     pool(namespace, replicas=len(names))
     filled(namespace, len(names))
 
-    apply(*(_ours("Sandbox", name, namespace, {"poolRef": {"name": "warm"}}) for name in names))
-
-    def lends() -> bool:
-        return "lending" in get("sandboxpool", "warm", "-n", namespace)["status"]
-
-    eventually(lends, every=0.1)
+    ask_at_once(namespace, names)
+    eventually(lambda: lends(namespace), every=0.1)
     kill_the_operator()
     boxes = [Sandbox(name=name, namespace=namespace).wait() for name in names]
     for box in boxes:
         assert box.output("echo $((6 * 7))") == "42"
     served = [box.status()["podUID"] for box in boxes]
 
-    eventually(lambda: not lends(), timeout=120)
+    eventually(lambda: not lends(namespace), timeout=120)
     owners = [box.pod()["metadata"]["ownerReferences"][0]["name"] for box in boxes]
     assert owners == names
     assert [box.status()["podUID"] for box in boxes] == served

@@ -55,8 +55,12 @@ def escaped(runtime: Runtime) -> Iterator[Callable[[], bool]]:
 async def test_a_timeout_leaves_no_descendant_alive(
     execute: Execute, runtime: Runtime, escaped: Callable[[], bool], escape: str
 ) -> None:
-    found = await execute(escape, timeoutMs=1000)
-    assert found["exitCode"] == 124
+    # On a machine that is busy a second may not do for it to get away.
+    for seconds in (1, 4, 16):
+        found = await execute(escape, timeoutMs=seconds * 1000)
+        assert found["exitCode"] == 124
+        if escaped():
+            break
     assert escaped()
     assert runtime.descendants() == {}
     assert not running("sleep 733.0125")
@@ -66,14 +70,19 @@ async def test_a_timeout_leaves_no_descendant_alive(
 async def test_a_client_that_hangs_up_leaves_no_descendant_alive(
     runtime: Runtime, escaped: Callable[[], bool], escape: str
 ) -> None:
+    await hang_up(runtime, escape, escaped)
+    await soon(lambda: runtime.descendants() == {} and not running("sleep 733.0125"), timeout=12)
+
+
+async def hang_up(runtime: Runtime, command: str, escaped: Callable[[], bool]) -> None:
+    """On a command that has got away."""
     async with aiohttp.ClientSession(runtime.url) as http:
-        call = asyncio.create_task(http.post("/api/execute", json={"command": escape}))
+        call = asyncio.create_task(http.post("/api/execute", json={"command": command}))
         await soon(escaped)
         assert runtime.descendants() != {}
         call.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await call
-    await soon(lambda: runtime.descendants() == {} and not running("sleep 733.0125"), timeout=12)
 
 
 async def test_a_client_that_wants_its_buffered_command_to_go_on_may_hang_up(runtime: Runtime) -> None:
@@ -234,13 +243,19 @@ async def test_as_pid_1_it_reaps_kills_and_stops_as_well(start: Callable[..., Ru
     assert not running("sleep 733.0129")
 
 
-async def test_each_process_gets_one_sigterm_and_not_two(execute: Execute) -> None:
+async def test_each_process_gets_one_sigterm_and_not_two(
+    runtime: Runtime, escaped: Callable[[], bool]
+) -> None:
     """Many programs take the second for impatience and skip their clean-up."""
-    script = (
-        "trap 'echo asked; sleep 0.3; exit' TERM; setsid sh -c 'trap \"echo asked\" TERM; sleep 9' & wait"
-    )
-    found = await execute(script, timeoutMs=1000)
-    assert found["stdout"] == "asked\nasked\n"
+    trap = "trap 'echo asked >>asked; sleep 0.3; exit' TERM"
+    # Short sleeps: what a shell has just forked may miss the signal, and its trap waits for that.
+    inner = f"{trap}; : >escaped; while :; do sleep 0.05; done"
+    await hang_up(runtime, f'{trap}; setsid sh -c "{inner}" & wait', escaped)
+    await soon(lambda: runtime.descendants() == {}, timeout=12)
+
+    asked = runtime.workspace / "asked"
+    assert asked.read_text() == "asked\nasked\n"
+    asked.unlink()
 
 
 async def test_nobody_else_can_answer_on_the_port_while_the_runtime_stops(

@@ -1,5 +1,8 @@
-"""How often /proc is looked at, which is most of what an end costs."""
+"""Whom an end reaches, and how often /proc is looked at for it, which is most of what it costs."""
 
+import os
+import signal
+import subprocess
 import time
 
 from sandpod_runtime.process.marks import Marks
@@ -21,3 +24,17 @@ def test_a_command_is_never_judged_by_a_look_from_before_its_end_began() -> None
     for _ in range(50):
         earlier = table.members(root=None, mark=marks.new(), since=time.monotonic()).look
         assert table.members(root=None, mark=marks.new(), since=time.monotonic()).look > earlier
+
+
+def test_each_process_is_reached_by_one_signal_and_not_by_two() -> None:
+    """Two that come at once are mostly one to who gets them, so that no program could tell."""
+    script = "sleep 9 & setsid bash -c 'sleep 9 & echo begun; wait' & wait"
+    marks = Marks()
+    with subprocess.Popen(["bash", "-c", script], stdout=subprocess.PIPE, start_new_session=True) as leader:
+        assert leader.stdout is not None
+        leader.stdout.readline()
+        found = ProcessTable(marks).members(root=leader.pid, mark=marks.new(), since=time.monotonic())
+        reached = [(pid in found.targets) + (-os.getpgid(pid) in found.targets) for pid in found.pids]
+        for target in found.targets:
+            os.kill(target, signal.SIGKILL)
+    assert reached == [1, 1, 1, 1]
