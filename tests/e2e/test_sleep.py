@@ -24,9 +24,10 @@ def test_an_idle_sandbox_sleeps_and_says_since_when_and_why(sandbox: Sandboxes) 
     assert status["asleepSince"] >= status["lastActiveAt"]
     assert "next request wakes it" in box.condition()["message"]
     head, row = kubectl("get", "sandboxes", "-n", box.namespace).stdout.splitlines()
-    shown = dict(zip(head.split(), row.split(), strict=True))
-    assert (shown["PHASE"], shown["WHY"]) == ("Asleep", "Idle")
-    assert re.fullmatch(r"\d+[sm].*", shown["ASLEEP"])
+    asleep, why = head.index("ASLEEP"), head.index("WHY")
+    assert "Asleep" in row[:asleep]
+    assert re.fullmatch(r"\d+s", row[asleep:why].strip())
+    assert row[why:].startswith("Idle")
     assert "nobody worked" in box.told("Idle")
 
 
