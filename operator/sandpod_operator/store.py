@@ -271,24 +271,27 @@ class Store:
     def pod_deleted(self, key: Key, *, uid: str) -> None:
         known = self.pods.get(key)
         if known is not None and uid_of(known) == uid and uid in self.pods.unwritten:
-            metadata = known["metadata"]
-            whose = Key(key.namespace, controller(metadata)["name"])
+            owner = controller(known["metadata"])
             # Who brings the news does not know whose it was.
-            self._look_at(whose)
-            sandbox = self.sandboxes.get(whose)
-            waits = sandbox is not None and uid_of(sandbox) == owner_uid(known)
+            self._look_at(Key(key.namespace, owner["name"]))
             # It may only have lost its labels: then its sandbox waits for its end. Without one nobody has to
             # know, for no pool lends a pod that is going.
-            if "deletionTimestamp" in metadata and not waits:
+            waits = self.has_sandbox(Key(key.namespace, owner["name"]), uid=owner["uid"])
+            if "deletionTimestamp" in known["metadata"] and not waits:
                 self.pods.unwritten.drop(uid)
         self.pods.remove(key, uid=uid)
         self._answers.pop(uid, None)
         self._asked.pop(uid, None)
-        owner = owner_uid(known) if known is not None else None
-        if owner is not None and not self.pods.owned_by(namespace=key.namespace, uid=owner):
-            left = (key.namespace, owner)
+        left_by = owner_uid(known) if known is not None else None
+        if left_by is not None and not self.pods.owned_by(namespace=key.namespace, uid=left_by):
+            left = (key.namespace, left_by)
             for sandbox in [each for each, uid in self._departed.items() if (each.namespace, uid) == left]:
                 del self._departed[sandbox]
+
+    def has_sandbox(self, key: Key, *, uid: str) -> bool:
+        """This very one, and not another of its name."""
+        found = self.sandboxes.get(key)
+        return found is not None and uid_of(found) == uid
 
     def departed(self, key: Key) -> str | None:
         """The UID of the sandbox of this name that was deleted and has left its pod behind."""
@@ -323,9 +326,8 @@ class Store:
         return self._refusals.get(key, {})
 
     def put_refusal(self, key: Key, refusal: Refusal, plural: str = POD.plural) -> None:
-        sandbox = self.sandboxes.get(key)
         # Of one that went while it was asked for, nobody would remove it.
-        if sandbox is not None and uid_of(sandbox) == refusal.sandbox_uid:
+        if self.has_sandbox(key, uid=refusal.sandbox_uid):
             self._refusals.setdefault(key, {})[plural] = refusal
 
     def drop_refusal(self, key: Key, plural: str = POD.plural) -> None:

@@ -33,10 +33,6 @@ MOST_REFUSED = 1000
 log = logging.getLogger(__name__)
 
 
-def _is_version(obj: Json, pod: WarmPod) -> bool:
-    return (uid_of(obj), obj["metadata"]["resourceVersion"]) == (pod.uid, pod.version)
-
-
 def kind_of(pod: WarmPod) -> Kind:
     return Kind(pod.shape, pod.network)
 
@@ -191,7 +187,7 @@ class Claims:
         """The pod is looked at before, as a patch would have done: it may have changed, or be gone."""
         found, known = await self._read(pod), self._store.pods.get(pod.key)
         # The watch may have brought more while the answer was on its way.
-        same = all(each is not None and _is_version(each, pod) for each in (found, known))
+        same = all(each is not None and pod.is_of(each) for each in (found, known))
         if same and self._lending.stands(order.pool_key) and not self._lending.suspects(pod.uid):
             self._lending.lend(pod, order.metadata, pool=order.pool_key)
 
@@ -201,7 +197,7 @@ class Claims:
         """
         found = await self._read(pod)
         # With another version of the pod, the lost one cannot succeed any more, or it has.
-        same = found is not None and _is_version(found, pod)
+        same = found is not None and pod.is_of(found)
         if not same:
             del self._unsure[order.sandbox_uid]
         return same

@@ -110,8 +110,7 @@ class Lending:
         if metadata["uid"] not in self._store.pods.unwritten:
             return False
         owner = controller(metadata)
-        sandbox = self._store.sandboxes.get(Key(metadata["namespace"], owner["name"]))
-        return sandbox is not None and uid_of(sandbox) == owner["uid"]
+        return self._store.has_sandbox(Key(metadata["namespace"], owner["name"]), uid=owner["uid"])
 
     def abandoned(self, pool: Key) -> list[Json]:
         """Pods that were lent and whose sandbox is gone. The garbage collector does not know whose they were,

@@ -46,6 +46,10 @@ class WarmPod:
     ended_at: datetime | None
     facts: PodFacts
 
+    def is_of(self, obj: Json) -> bool:
+        """It was read from this version of the object."""
+        return (self.uid, self.version) == (uid_of(obj), obj["metadata"]["resourceVersion"])
+
     @property
     def shape(self) -> str:
         return self.facts.shape
@@ -149,7 +153,7 @@ class WarmPods:
 
 
 def _up_to_date(read: WarmPod | None, obj: Json) -> WarmPod:
-    return read if read is not None and read.version == obj["metadata"]["resourceVersion"] else warm_pod(obj)
+    return read if read is not None and read.is_of(obj) else warm_pod(obj)
 
 
 def _ready_since(obj: Json) -> datetime | None:
